@@ -21,6 +21,9 @@ becomes (with line breaks added)
     Region, join()      the processes of the region, and the wait for their ends
     run(n,{deps},...)   process n, which starts after the processes `deps` (they write its arrays)
     Loop, iteration()   one execution of a loop, and the start of each iteration
+
+include/csdf_trace.h defines these classes. A statement that starts a process is a *site*; the number
+of the site names the process in the trace.
 """
 
 from __future__ import annotations
@@ -29,10 +32,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import takewhile
 from typing import NamedTuple
 
 from planners.fifo.hls.cpp_tokens import (
-    OPEN,
     Pragma,
     Token,
     TokenisedFile,
@@ -132,9 +135,10 @@ class Instrumented:
 
 
 class Rank(IntEnum):
-    """The order of insertions at one position of a source: lower ranks come first.
+    """The order of insertions at one offset of a source: lower ranks come first.
 
-    After a token, the wider of two scopes opens first; before a token, the narrower closes first.
+    An offset is the end of a token and often the start of the next. Ranks below 0 follow the first
+    token, the wider scope first; ranks from 0 on precede the second token, the narrower scope first.
     """
 
     OPEN_SCOPE = -9  # the top function, or an iteration of a loop
@@ -230,11 +234,11 @@ class FunctionWalk:
                 text += f'::csdf_trace::declared({full},"{full.rpartition("::")[2]}",{line});'
         return text
 
-    def _text(self, i: int) -> str:
-        return self.tokens[i].text if i < len(self.tokens) else ""
+    def _text(self, position: int) -> str:
+        return self.tokens[position].text if position < len(self.tokens) else ""
 
-    def _line(self, i: int) -> int:
-        return self.source.line(self.tokens[i].start)
+    def _line(self, position: int) -> int:
+        return self.source.line(self.tokens[position].start)
 
     def _compound(self, first: int, last: int) -> None:
         """Walk the statements between two braces: a region if they contain the dataflow pragma."""
@@ -260,10 +264,7 @@ class FunctionWalk:
         while position < last:
             if (pragma := self._pragma(position)) and pragma[0].name == "dataflow":
                 return "off" not in pragma[0].flags
-            if self._text(position) in OPEN and self.tokens[position].kind == "sign":
-                position = after(self.tokens, position)
-            else:
-                position += 1
+            position = after(self.tokens, position)
         return False
 
     def _statements(self, first: int, last: int) -> None:
@@ -272,25 +273,26 @@ class FunctionWalk:
         while position < last:
             position = max(self._statement(position, last), position + 1)
 
-    def _pragma(self, i: int) -> tuple[Pragma, int] | None:
+    def _pragma(self, position: int) -> tuple[Pragma, int] | None:
         """The HLS pragma at a position, and the next position: a directive, _Pragma, or a macro."""
         tokens = self.tokens
-        if i >= len(tokens):
+        if position >= len(tokens):
             return None
-        if tokens[i].kind == "pragma":
-            pragma = pragma_of(tokens[i].text, self._line(i))
-            return pragma and (pragma, i + 1)
-        if tokens[i].kind == "word" and self._text(i + 1) == "(":
-            inner = self._text(i + 2)
-            if inner == "HLS" or (
-                tokens[i].text == "_Pragma" and inner[:5].lstrip('"').startswith("HLS")
-            ):
-                end = after(tokens, i + 1)
-                text = (
-                    self.source.text[tokens[i + 2].start : tokens[end - 1].start].strip().strip('"')
-                )
-                pragma = pragma_of(text, self._line(i))
-                return pragma and (pragma, end + (self._text(end) == ";"))
+        line = self._line(position)
+        if tokens[position].kind == "pragma":
+            pragma = pragma_of(tokens[position].text, line)
+            return pragma and (pragma, position + 1)
+        argument = self._text(position + 2)
+        is_operator = tokens[position].text == "_Pragma" and argument[:5].lstrip('"')[:3] == "HLS"
+        if (
+            tokens[position].kind == "word"
+            and self._text(position + 1) == "("
+            and (argument == "HLS" or is_operator)
+        ):
+            end = after(tokens, position + 1)
+            text = self.source.text[tokens[position + 2].start : tokens[end - 1].start]
+            pragma = pragma_of(text.strip().strip('"'), line)
+            return pragma and (pragma, end + (self._text(end) == ";"))
         return None
 
     def _statement(self, start: int, last: int) -> int:
@@ -298,7 +300,7 @@ class FunctionWalk:
         tokens = self.tokens
         text = tokens[start].text
         if pragma := self._pragma(start):
-            self._follow(*pragma)
+            self._record_storage(*pragma)
             return pragma[1]
         if tokens[start].kind == "pragma" or text == ";":
             return start + 1
@@ -323,7 +325,7 @@ class FunctionWalk:
                 return start + 1
             if self._text(start + 1) == ":" and text not in ("public", "private", "protected"):
                 return self._labelled(start, last)
-        return self._simple(start, last)
+        return self._simple_statement(start, last)
 
     def _selection(self, start: int, last: int) -> int:
         """Walk the branches of an `if` or `switch`; return the position after the statement."""
@@ -365,10 +367,11 @@ class FunctionWalk:
             # The site gets its tokens after the walk of the body, and its number before it.
             site = self._site(name, start, start + 1)
             self.region = None
-        number = None if self.function.is_constant else len(self.instrumented.loops)
-        self.instrumented.loops.append(loop)
-        if number is not None:
+        number = None  # a constant function is executed by the compiler, without a trace
+        if not self.function.is_constant:
+            number = len(self.instrumented.loops)
             self._record_loop(keyword, number)
+        self.instrumented.loops.append(loop)
         end = self._loop_body(body, last, number)
         if self._text(keyword) == "do":
             end = after(self.tokens, end + 1) + 1
@@ -417,16 +420,16 @@ class FunctionWalk:
         reference = "" if types.isdisjoint(("&", "&&")) else "&"
         return [f"{reference}{name.text}={name.text}" for name in names]
 
-    def _record_loop(self, i: int, number: int) -> None:
+    def _record_loop(self, keyword: int, number: int) -> None:
         """Insert the record of the executions of a loop, and of the tests of its condition."""
-        token = self.tokens[i]
+        loop = f"csdf_{number}"
         self.source.insert(
-            token.start,
-            f"for(::csdf_trace::Loop csdf_{number}({number});csdf_{number}.once();csdf_{number}.end())",
+            self.tokens[keyword].start,
+            f"for(::csdf_trace::Loop {loop}({number});{loop}.once();{loop}.end())",
             Rank.LOOP,
         )
-        if token.text in ("for", "while") and (condition := self._condition(i)):
-            self.source.insert(condition, f"(void)csdf_{number}.test(),", Rank.STATEMENT)
+        if self._text(keyword) in ("for", "while") and (condition := self._condition(keyword)):
+            self.source.insert(condition, f"(void){loop}.test(),", Rank.STATEMENT)
 
     def _loop_body(self, body: int, last: int, number: int | None) -> int:
         """Walk the body of a loop and return the position after it; number: of a recorded loop."""
@@ -455,8 +458,7 @@ class FunctionWalk:
         while position < end:
             if tokens[position].text == ";":
                 begins.append(position + 1)
-            is_bracket = tokens[position].text in OPEN and tokens[position].kind == "sign"
-            position = after(tokens, position) if is_bracket else position + 1
+            position = after(tokens, position)
         if tokens[keyword].text == "while":
             condition = tokens[keyword + 2 : end]
         elif len(begins) == 3:
@@ -471,29 +473,26 @@ class FunctionWalk:
         tokens = self.tokens
         if self._text(body) != "{":
             return False
-        end = after(tokens, body)
+        last = after(tokens, body) - 1
         is_unrolled = has_call = False
-        i = body + 1
-        while i < end - 1:
-            if pragma := self._pragma(i):
+        position = body + 1
+        while position < last:
+            if pragma := self._pragma(position):
                 is_unrolled |= pragma[0].name == "unroll"
-                i = pragma[1]
+                position = pragma[1]
                 continue
-            if self._text(i) in LOOPS:
-                k = after(tokens, i + 1)
-                return is_unrolled and self._unrolled_calls(k)
-            k = qualified(tokens, i)
-            if k > i and self._text(k) == "(" and self._called(i, k):
-                has_call = True
-            while i < end - 1 and tokens[i].text != ";":
-                i = after(tokens, i) if tokens[i].text in OPEN else i + 1
-            i += 1
+            if self._text(position) in LOOPS:
+                return is_unrolled and self._unrolled_calls(after(tokens, position + 1))
+            has_call |= self._called(position) != ""
+            while position < last and tokens[position].text != ";":
+                position = after(tokens, position)
+            position += 1
         return is_unrolled and has_call
 
     # -- pragmas --------------------------------------------------------------------------------------
 
-    def _follow(self, pragma: Pragma, following: int) -> None:
-        """Insert calls that pass depths and kinds of storage to the run, after all pragmas in a row."""
+    def _record_storage(self, pragma: Pragma, following: int) -> None:
+        """Insert a call with the depth or the storage of a stream, after all consecutive pragmas."""
         name = pragma.settings.get("variable", "").lstrip("&")
         is_of_stream = pragma.name in ("stream", "bind_storage", "resource")
         if not is_of_stream or not re.fullmatch(r"[\w:.\[\]]+", name):
@@ -511,20 +510,20 @@ class FunctionWalk:
 
     # -- simple statements ----------------------------------------------------------------------------
 
-    def _called(self, i: int, k: int) -> str:
-        """The name of the function of the sources that tokens i to k call, or nothing."""
-        name = ""
-        for token in self.tokens[i:k]:
-            if token.text == "<":
-                break
-            if token.kind == "word":
-                name = token.text
-        return name if name in self.design.functions else ""
+    def _called(self, position: int) -> str:
+        """The function of the sources that a call at a position names; empty if there is none."""
+        name_end = qualified(self.tokens, position)
+        if self._text(name_end) != "(":
+            return ""
+        words = takewhile(lambda token: token.text != "<", self.tokens[position:name_end])
+        names = [token.text for token in words if token.kind == "word"]
+        return names[-1] if names and names[-1] in self.design.functions else ""
 
-    def _simple(self, start: int, last: int) -> int:
+    def _simple_statement(self, start: int, last: int) -> int:
         """Walk an expression, a declaration or a jump; return the position after its semicolon."""
-        end = self._end_of_simple(start, last)
+        end = self._end_of_simple_statement(start, last)
         if self._text(start) == "return":
+            # Still one statement, as in `if (done) return;`: the calls return false.
             for action in reversed(self.ends):
                 self.source.insert(self.tokens[start].start, f"if({action}){{}}else ", Rank.RETURN)
             return end
@@ -538,7 +537,7 @@ class FunctionWalk:
             self._process(start, end)
         return end
 
-    def _end_of_simple(self, start: int, last: int) -> int:
+    def _end_of_simple_statement(self, start: int, last: int) -> int:
         """The position after the semicolon of a simple statement; walks the lambdas before it."""
         tokens = self.tokens
         end = start
@@ -556,21 +555,16 @@ class FunctionWalk:
                 end = close
             elif tokens[end].text == "{" or is_capture:
                 end = after(tokens, end)
-            else:
+            else:  # into parentheses, for lambdas among the arguments
                 end += 1
         return min(end + 1, last)
 
     def _process(self, start: int, end: int) -> None:
         """Make a process of a statement of a region that calls a function of the sources."""
-        name_end = qualified(self.tokens, start)
-        is_call = name_end > start and self._text(name_end) == "("
-        name = self._called(start, name_end) if is_call else ""
-        spelled = name or self._method(start, end)
-        if spelled:
-            texts = [token.text for token in self.tokens[start:name_end]]
-            if "<" in texts:
-                spelled = "".join(texts)
-            self._site(spelled, start, end)
+        if called := self._called(start) or self._method(start, end):
+            texts = [token.text for token in self.tokens[start : qualified(self.tokens, start)]]
+            # A template is named with its arguments, which tell its instances apart.
+            self._site("".join(texts) if "<" in texts else called, start, end)
         elif assigned := self._assigned_call(start, end):
             self._site(assigned, start, end, is_inline=True)
 
@@ -595,10 +589,7 @@ class FunctionWalk:
         """The function that `x = f(...)` calls."""
         for position in range(start, end):
             if self._text(position) == "=":
-                name = position + 1
-                name_end = qualified(self.tokens, name)
-                is_call = name_end > name and self._text(name_end) == "("
-                return self._called(name, name_end) if is_call else ""
+                return self._called(position + 1)
             if self._text(position) == "(":
                 return ""
         return ""
@@ -627,12 +618,7 @@ class FunctionWalk:
         """Number the objects of hls::task: `task t(f, ...)` runs f; arrays get functions later."""
         for name, suffix in names:
             self.instrumented.task_names.add(name.text)
-            is_constructed = suffix and suffix[0].text == "("
-            arguments = split(suffix, 1, after(suffix, 0) - 1) if is_constructed else ()
-            if arguments:
-                function = "".join(token.text for token in arguments[0])
-                site = self._site(function, start, end, is_wrapped=False)
-                self._number_task(site, suffix[0].end)
+            self._task(start, end, suffix, 0)
 
     def _register_streams(self, end: int, names: Declarators) -> None:
         """Insert calls that register declared streams after their declaration."""
@@ -665,22 +651,21 @@ class FunctionWalk:
 
     def _task_element(self, start: int, end: int) -> None:
         """Number a task of an array of hls::task: `tasks[i](f, ...)`."""
-        tokens = self.tokens
-        if tokens[start].text not in self.instrumented.task_names:
-            return
-        opening = start + 1
-        while self._text(opening) == "[":
-            opening = after(tokens, opening)
-        is_call = self._text(opening) == "("
-        arguments = split(tokens, opening + 1, after(tokens, opening) - 1) if is_call else ()
-        if arguments:
-            function = "".join(token.text for token in arguments[0])
-            site = self._site(function, start, end, is_wrapped=False)
-            self._number_task(site, tokens[opening].end)
+        if self.tokens[start].text in self.instrumented.task_names:
+            opening = start + 1
+            while self._text(opening) == "[":
+                opening = after(self.tokens, opening)
+            self._task(start, end, self.tokens, opening)
 
-    def _number_task(self, site: Site, offset: int) -> None:
-        """Insert the number of an hls::task before its arguments."""
-        self.source.insert(offset, f"::csdf_trace::At{{{site.number}}},", Rank.STATEMENT)
+    def _task(self, start: int, end: int, tokens: Sequence[Token], opening: int) -> None:
+        """Insert the number of an hls::task before its arguments, which the token `opening` begins."""
+        if opening < len(tokens) and tokens[opening].text == "(":
+            arguments = split(tokens, opening + 1, after(tokens, opening) - 1)
+            if arguments:
+                function = "".join(token.text for token in arguments[0])
+                number = self._site(function, start, end, is_wrapped=False).number
+                at = f"::csdf_trace::At{{{number}}},"
+                self.source.insert(tokens[opening].end, at, Rank.STATEMENT)
 
     def _invocations(self, start: int, end: int) -> None:
         """Number the invocations of TAPA tasks: `.invoke(f, ...)` or `.invoke<mode>(f, ...)`."""

@@ -70,6 +70,7 @@ class Again(NamedTuple):
     items: tuple[Item, ...]
 
 
+Accesses = tuple[Access, ...]  # of an iteration
 Body = Sequence[Iteration | RepeatedIterations]  # of the trace
 LoopKey = tuple[str, int, str]  # a loop of the source: label, line and function
 Item = int | Event | Again  # int: stages until the next item
@@ -178,16 +179,15 @@ def staged(
     )
 
 
-def counted_accesses(track: Track) -> dict[tuple[int, int], int]:
+def counted_accesses(track: Track) -> Counter[tuple[int, int]]:
     """Return the number of executions of each access of a track."""
-    totals: dict[tuple[int, int], int] = {}
+    totals: Counter[tuple[int, int]] = Counter()
     for item in track:
         if isinstance(item, Event):
-            for access in item.accesses:
-                totals[access] = totals.get(access, 0) + 1
+            totals.update(item.accesses)
         elif isinstance(item, Again):
             for access, times in counted_accesses(item.items).items():
-                totals[access] = totals.get(access, 0) + item.times * times
+                totals[access] += item.times * times
     return totals
 
 
@@ -198,30 +198,31 @@ def staged_fifos(
 
     Raises InvalidGraph for several writers or readers, and for more reads than writes.
     """
-    ends: list[dict[bool, dict[int, int]]] = [{True: {}, False: {}} for _ in fifos]
+    # By FIFO: the words that each process writes or reads.
+    writers: list[Counter[int]] = [Counter() for _ in fifos]
+    readers: list[Counter[int]] = [Counter() for _ in fifos]
     for number, process in enumerate(processes):
         for track in process.tracks:
-            for (number_of, kind), times in counted_accesses(track).items():
+            for (index, kind), words in counted_accesses(track).items():
                 if kind != RELEASE:
-                    side = ends[number_of][kind == WRITE]
-                    side[number] = side.get(number, 0) + times
+                    (writers if kind == WRITE else readers)[index][number] += words
     with_ends = []
-    for fifo, sides in zip(fifos, ends, strict=True):
-        for is_write, side in sides.items():
-            if len(side) > 1:
-                names = ", ".join(processes[number].name for number in side)
+    for fifo, written_by, read_by in zip(fifos, writers, readers, strict=True):
+        for verb, ends in (("written", written_by), ("read", read_by)):
+            if len(ends) > 1:
+                names = ", ".join(processes[number].name for number in ends)
                 raise InvalidGraph(
-                    f"{file}:{fifo.line}: FIFO {fifo.name!r} is "
-                    f"{'written' if is_write else 'read'} by {len(side)} processes ({names}); "
-                    "a FIFO of a dataflow region has one"
+                    f"{file}:{fifo.line}: FIFO {fifo.name!r} is {verb} by {len(ends)} processes "
+                    f"({names}); a FIFO of a dataflow region has one"
                 )
-        written, read = sum(sides[True].values()), sum(sides[False].values())
+        written, read = written_by.total(), read_by.total()
         if read > written:
             raise InvalidGraph(
                 f"{file}:{fifo.line}: FIFO {fifo.name!r}: {read} words are read, but only "
                 f"{written} are written in one call; the reader never ends"
             )
-        writer = next(iter(sides[True]), next(iter(sides[False]), 0))
+        # A FIFO without a reader, or without accesses, counts as read by its writer.
+        writer = next(iter(written_by), next(iter(read_by), 0))
         with_ends.append(
             StagedFifo(
                 name=fifo.name,
@@ -232,7 +233,7 @@ def staged_fifos(
                 line=fifo.line,
                 words=written,
                 writer=writer,
-                reader=next(iter(sides[False]), writer),
+                reader=next(iter(read_by), writer),
             )
         )
     return tuple(with_ends)
@@ -245,11 +246,11 @@ def _builder(
     modules: Sequence[str],
     skew: Skew,
     skews: Mapping[str, int],
-) -> _Builder:
+) -> _TrackBuilder:
     """Return the builder of a process with the first module whose loops match the trace."""
     mismatch: InvalidGraph | None = None
     for module in modules:
-        builder = _Builder(trace, report, members, module, skew, skews)
+        builder = _TrackBuilder(trace, report, members, module, skew, skews)
         try:
             builder.find_pipelines()
         except InvalidGraph as error:
@@ -271,13 +272,13 @@ class _Pipeline:
     loop: LoopKey
     reported: ReportedLoop
     is_nest: bool
-    iterations: list[tuple[Access, ...]] = field(default_factory=list)
+    iterations: list[Accesses] = field(default_factory=list)
     outer: set[tuple[int, bool]] = field(default_factory=set)
     offset_of: dict[tuple[int, int, int], int] = field(default_factory=dict)
     offsets: list[int] = field(default_factory=list)
 
 
-class _Builder:
+class _TrackBuilder:
     """Builds the tracks of one process: it matches loops with the report, then chooses stages."""
 
     def __init__(
@@ -306,10 +307,11 @@ class _Builder:
             for loop in loops
         ]
         self._pipelines: dict[LoopKey, _Pipeline | None] = {}  # by loop that begins the nest
-        self._items: dict[tuple[int, int], Track] = {}  # of a body or loop, by identity and rank
-        self._identified: list[object] = []  # an identity is unique as long as its object lives
+        # Tables by the identity of bodies and loops, which live as long as the trace.
+        self._items: dict[tuple[int, int], Track] = {}  # by body or loop, and rank
+        self._iterations: dict[tuple[int, LoopKey], Counter[Accesses]] = {}
         # Consecutive accesses outside loops of the report, as a pipeline with one iteration.
-        self._unpipelined: dict[tuple[Access, ...], _Pipeline] = {}
+        self._unpipelined: dict[Accesses, _Pipeline] = {}
         self._depth_without_loops = report.latencies.get(module, 1) + 1
 
     def find_pipelines(self) -> None:
@@ -339,14 +341,14 @@ class _Builder:
 
     def _find_in(self, body: Body) -> None:
         """Find the pipelined loops of a body, and the accesses of their iterations."""
-        for iteration in _iterations(body):
+        for iteration, _ in _distinct(body):
             for part in _parts(iteration):
                 if not isinstance(part, LoopExecution):
                     self._add_unpipelined(part)
                     continue
-                if _key(part) not in self._pipelines:
-                    self._pipelines[_key(part)] = self._pipeline(part)
-                pipeline = self._pipelines[_key(part)]
+                if _loop_key(part) not in self._pipelines:
+                    self._pipelines[_loop_key(part)] = self._pipeline(part)
+                pipeline = self._pipelines[_loop_key(part)]
                 if pipeline is None:
                     self._find_in(part.iterations)
                 else:
@@ -354,7 +356,7 @@ class _Builder:
             unpipelined = (item for item in iteration if isinstance(item, Access))
             self._note_uncalibrated(unpipelined, "outside its pipelined loops")
 
-    def _add_unpipelined(self, accesses: tuple[Access, ...]) -> None:
+    def _add_unpipelined(self, accesses: Accesses) -> None:
         """Add consecutive accesses outside loops: of each FIFO at most one a stage."""
         counts = Counter((access.fifo, access.is_write) for access in accesses)
         depth = max(1 if self._reported else self._depth_without_loops, *counts.values())
@@ -363,14 +365,14 @@ class _Builder:
             loop=("", 0, ""), reported=reported, is_nest=False, iterations=[accesses]
         )
 
-    def _add_iterations(self, pipeline: _Pipeline, run: LoopExecution) -> None:
+    def _add_iterations(self, pipeline: _Pipeline, execution: LoopExecution) -> None:
         """Add the distinct iterations of a pipelined loop in an execution of its nest."""
-        inner = [accesses for accesses, _ in self._inner_iterations(run, pipeline.loop)]
+        inner = self._pipelined_iterations(execution, pipeline.loop)
         pipeline.iterations += inner
         tag = pipeline.reported.tag
         if not pipeline.reported.is_pipelined:
             self._note_uncalibrated(chain(*inner), f"in loop {tag!r}, which is no pipeline")
-        outer = list(_outer_accesses(run, pipeline.loop))
+        outer = list(_outer_accesses(execution, pipeline.loop))
         pipeline.outer.update((access.fifo, access.is_write) for access in outer)
         self._note_uncalibrated(outer, f"in an outer loop of {tag!r}")
 
@@ -382,18 +384,18 @@ class _Builder:
                 f"{self.name} (line {self.process.line}) accesses {shortened(names)} {where}"
             )
 
-    def _pipeline(self, run: LoopExecution) -> _Pipeline | None:
+    def _pipeline(self, execution: LoopExecution) -> _Pipeline | None:
         """Return the pipelined loop whose nest this loop begins; None if it only contains pipelines."""
         for reported in self._reported:
-            if (matched := self._matched(run, reported.tag)) is None:
+            if (matched := self._matched(execution, reported.tag)) is None:
                 continue
             loop, labels = matched
             pipeline = _Pipeline(loop=loop, reported=reported, is_nest=labels > 1)
-            traced = self._iterations_of(run, loop)
+            traced = self._pipelined_iterations(execution, loop).total()
             if reported.trips is not None and traced != reported.trips:
                 raise InvalidGraph(
                     f"{self._report.file}: loop {reported.tag!r} of {reported.module!r} has "
-                    f"{reported.trips} iterations, but {traced} in {self.file}:{run.line}; "
+                    f"{reported.trips} iterations, but {traced} in {self.file}:{execution.line}; "
                     "the report is of another design, or of another version of it"
                 )
             self.loops.append(
@@ -401,68 +403,53 @@ class _Builder:
                 "iterations"
             )
             return pipeline
-        items = list(chain(*_iterations(run.iterations)))
+        items = [item for iteration, _ in _distinct(execution.iterations) for item in iteration]
         if items and self._reported and not any(isinstance(item, LoopExecution) for item in items):
-            label = run.label or f"VITIS_LOOP_{run.line}_{run.number}"
+            label = execution.label or f"VITIS_LOOP_{execution.line}_{execution.number}"
             raise InvalidGraph(
                 f"{self._report.file}: no loop for {label!r} of process {self.name!r} "
-                f"({self.file}:{run.line}); {self.module!r} has "
+                f"({self.file}:{execution.line}); {self.module!r} has "
                 f"{shortened([loop.tag for loop in self._reported])}"
             )
         return None
 
     def _matched(
-        self, run: LoopExecution, suffix: str, labels: int = 0
+        self, execution: LoopExecution, suffix: str, labels: int = 0
     ) -> tuple[LoopKey, int] | None:
         """The loop that the tag of a nest ends with, and how many loops the tag names.
 
         None if it is not the tag of a nest from this loop on.
         """
-        label = run.label
+        label = execution.label
         if not label:
-            unnamed = re.match(rf"VITIS_LOOP_{run.line}_\d+", suffix)
+            unnamed = re.match(rf"VITIS_LOOP_{execution.line}_\d+", suffix)
             label = unnamed[0] if unnamed else "?"
         if suffix == label:
-            return _key(run), labels + 1
+            return _loop_key(execution), labels + 1
         if suffix.startswith(f"{label}_"):
             suffix, labels = suffix[len(label) + 1 :], labels + 1
-        elif run.trips != 1:  # a loop of one iteration is not in the tag
+        elif execution.trips != 1:  # a loop of one iteration is not in the tag
             return None
-        items = chain(*_iterations(run.iterations))
-        children = {_key(item): item for item in items if isinstance(item, LoopExecution)}
+        items = chain(*(iteration for iteration, _ in _distinct(execution.iterations)))
+        children = {_loop_key(item): item for item in items if isinstance(item, LoopExecution)}
         matches = (self._matched(child, suffix, labels) for child in children.values())
         return next((match for match in matches if match is not None), None)
 
-    def _iterations_of(self, run: LoopExecution, loop: LoopKey) -> int:
-        """Return the iterations of a loop in an execution of a loop around it."""
-        return sum(times for _, times in self._inner_iterations(run, loop))
-
-    def _inner_iterations(
-        self, run: LoopExecution, loop: LoopKey
-    ) -> Iterator[tuple[tuple[Access, ...], int]]:
-        """Yield the accesses of each distinct iteration of the pipelined loop, and its executions."""
-        totals: dict[int, int] = {}
-        iterations: dict[int, Iteration] = {}
-        # Equal executions are one object, so each is opened once, with the number of its executions.
-        times_of = {id(run): 1}
-        executions = [run]
-        # Breadth first: the list grows while its executions are opened.
-        for execution in executions:
-            is_pipelined = _key(execution) == loop
-            for iteration, count in _counted(execution.iterations):
-                times = times_of[id(execution)] * count
-                if is_pipelined:
-                    totals[id(iteration)] = totals.get(id(iteration), 0) + times
-                    iterations[id(iteration)] = iteration
+    def _pipelined_iterations(self, execution: LoopExecution, loop: LoopKey) -> Counter[Accesses]:
+        """Return how often a pipelined loop has each iteration in an execution of a loop around it."""
+        key = id(execution), loop
+        if key not in self._iterations:
+            counts: Counter[Accesses] = Counter()
+            for iteration, times in _distinct(execution.iterations):
+                if _loop_key(execution) == loop:
+                    counts[tuple(_accesses(iteration))] += times
                     continue
                 for item in iteration:
                     if isinstance(item, LoopExecution):
-                        if id(item) not in times_of:
-                            times_of[id(item)] = 0
-                            executions.append(item)
-                        times_of[id(item)] += times
-        for key, times in totals.items():
-            yield tuple(_accesses(iterations[key])), times
+                        for accesses, inner in self._pipelined_iterations(item, loop).items():
+                            counts[accesses] += times * inner
+            self._iterations[key] = counts
+        return self._iterations[key]
 
     def _choose_offsets(self, pipeline: _Pipeline) -> None:
         """Choose the offset of each access of a pipelined loop, by the rules above."""
@@ -507,7 +494,6 @@ class _Builder:
         """Return the items of a body that is no pipeline, in the track of a rank."""
         key = id(body), rank
         if key not in self._items:
-            self._identified.append(body)
             items: list[Item] = []
             for part in body:
                 if isinstance(part, RepeatedIterations):
@@ -525,10 +511,10 @@ class _Builder:
                 once = self._access_items(unpipelined, part, rank, unpipelined.reported.interval)
                 yield from self._spaced(unpipelined, once, rank)
                 continue
-            pipeline = self._pipelines[_key(part)]
+            pipeline = self._pipelines[_loop_key(part)]
             if pipeline is None:
                 yield from self._items_of(part.iterations, rank)
-            elif self._iterations_of(part, pipeline.loop):
+            elif self._pipelined_iterations(part, pipeline.loop):
                 yield from self._spaced(pipeline, self._nest_items(part, pipeline, rank), rank)
 
     def _spaced(self, pipeline: _Pipeline, items: Track, rank: int) -> Track:
@@ -537,13 +523,14 @@ class _Builder:
         gap = pipeline.reported.depth - 1 + LOOP_GAP - pipeline.reported.interval - offset
         return (offset, *items, gap)
 
-    def _nest_items(self, run: LoopExecution, pipeline: _Pipeline, rank: int) -> Track:
+    def _nest_items(self, execution: LoopExecution, pipeline: _Pipeline, rank: int) -> Track:
         """Return the items of a loop in the nest of a pipelined loop."""
-        key = id(run), rank
+        key = id(execution), rank
         if key not in self._items:
-            self._identified.append(run)
-            is_pipelined = _key(run) == pipeline.loop
-            items = self._body_items(run.iterations, pipeline, rank, is_pipelined=is_pipelined)
+            is_pipelined = _loop_key(execution) == pipeline.loop
+            items = self._body_items(
+                execution.iterations, pipeline, rank, is_pipelined=is_pipelined
+            )
             self._items[key] = _joined(items)
         return self._items[key]
 
@@ -566,13 +553,13 @@ class _Builder:
             for item in part:
                 if isinstance(item, LoopExecution):
                     yield from self._nest_items(item, pipeline, rank)
-                    back = interval if self._iterations_of(item, pipeline.loop) else back
+                    back = interval if self._pipelined_iterations(item, pipeline.loop) else back
                 else:
                     yield -back
                     yield from self._access_items(pipeline, (item,), rank, back)
 
     def _access_items(
-        self, pipeline: _Pipeline, accesses: tuple[Access, ...], rank: int, stages: int
+        self, pipeline: _Pipeline, accesses: Accesses, rank: int, stages: int
     ) -> Track:
         """Return the accesses of an iteration in the stage of a track, and the gap to the next item."""
         if rank >= len(pipeline.offsets):
@@ -592,16 +579,24 @@ class _Builder:
         return (Event(tuple(event)), stages) if event else (stages,)
 
 
-def _counted(body: Body, times: int = 1) -> Iterator[tuple[Iteration, int]]:
-    """Yield the iterations in the order of the body, each with the number of its executions."""
-    for part in body:
-        if isinstance(part, RepeatedIterations):
-            yield from _counted(part.pattern, times * part.count)
-        else:
-            yield part, times
+def _distinct(body: Body) -> list[tuple[Iteration, int]]:
+    """Return the distinct iterations of a body, each with the number of its executions."""
+    iterations: dict[int, Iteration] = {}  # equal iterations of a trace are one object
+    totals: Counter[int] = Counter()
+
+    def add(parts: Body, times: int) -> None:
+        for part in parts:
+            if isinstance(part, RepeatedIterations):
+                add(part.pattern, times * part.count)
+            else:
+                iterations[id(part)] = part
+                totals[id(part)] += times
+
+    add(body, 1)
+    return [(iteration, totals[key]) for key, iteration in iterations.items()]
 
 
-def _parts(iteration: Iteration) -> Iterator[tuple[Access, ...] | LoopExecution]:
+def _parts(iteration: Iteration) -> Iterator[Accesses | LoopExecution]:
     """Yield the loops of an iteration, and the accesses before, between and after them."""
     accesses: list[Access] = []
     for item in iteration:
@@ -616,16 +611,11 @@ def _parts(iteration: Iteration) -> Iterator[tuple[Access, ...] | LoopExecution]
         yield tuple(accesses)
 
 
-def _iterations(body: Body) -> list[Iteration]:
-    """The distinct iterations."""
-    return list({id(iteration): iteration for iteration, _ in _counted(body)}.values())
-
-
-def _outer_accesses(run: LoopExecution, pipelined: LoopKey) -> Iterator[Access]:
+def _outer_accesses(execution: LoopExecution, pipelined: LoopKey) -> Iterator[Access]:
     """The accesses in the loops around the pipelined loop of a nest, each distinct iteration once."""
-    if _key(run) == pipelined:
+    if _loop_key(execution) == pipelined:
         return
-    for iteration in _iterations(run.iterations):
+    for iteration, _ in _distinct(execution.iterations):
         for item in iteration:
             if isinstance(item, LoopExecution):
                 yield from _outer_accesses(item, pipelined)
@@ -633,7 +623,7 @@ def _outer_accesses(run: LoopExecution, pipelined: LoopKey) -> Iterator[Access]:
                 yield item
 
 
-def _key(loop: LoopExecution) -> LoopKey:
+def _loop_key(loop: LoopExecution) -> LoopKey:
     return loop.label, loop.line, loop.function
 
 
