@@ -44,6 +44,8 @@ class SizingWhy(Why):
     PROVED = "no fewer {of} suffice"
     CHEAPEST = "no cheaper memories suffice"
     NO_DEPTHS = "no depths reach it"
+    SEVERAL_RUNS = "for each FIFO the largest depth of any run"
+    SLOWER_MEMORIES = "with the depths of other runs, deep FIFOs are memories and too slow"
     UNCALIBRATED = "not proved, timing is not calibrated: {accesses}"
 
 

@@ -226,17 +226,24 @@ def _for_all(
     depths = tuple(map(max, zip(*(sizing.depths for sizing in sizings), strict=True)))
     cost = total_cost(models[0], depths, question.objective)
     # Depths for all runs are depths for each run: the largest bound holds.
-    bound = max(sizing.lower_bound for sizing in sizings)
+    bounding = max(sizings, key=lambda sizing: sizing.lower_bound)
+    bound = bounding.lower_bound
     outcomes = [model.outcome(depths) for model in models]
     is_enough = all(
         outcome.cycles is not None and (sizing.goal is None or outcome.cycles <= sizing.goal)
         for outcome, sizing in zip(outcomes, sizings, strict=True)
     )
-    status = Status.OPTIMAL if cost <= bound else Status.FEASIBLE
+    if not is_enough:
+        status, reason = Status.UNKNOWN, because(SizingWhy.SLOWER_MEMORIES)
+    elif cost <= bound:
+        status, reason = Status.OPTIMAL, bounding.reason
+    else:
+        # A reason of the time limit says that more time may help.
+        cut_short = (sizing.reason for sizing in sizings if sizing.status is Status.FEASIBLE)
+        status, reason = Status.FEASIBLE, next(cut_short, because(SizingWhy.SEVERAL_RUNS))
     return replace(
         best, depths=depths, cost=cost, lower_bound=min(bound, cost), cycles=outcomes[0].cycles,
-        status=status if is_enough else Status.UNKNOWN,
-        evaluations=sum(sizing.evaluations for sizing in sizings),
+        status=status, reason=reason, evaluations=sum(sizing.evaluations for sizing in sizings),
     )  # fmt: skip
 
 

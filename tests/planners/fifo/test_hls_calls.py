@@ -294,6 +294,23 @@ def test_depths_for_several_runs_suffice_for_each():
         assert model.outcome(found.sizing.depths).cycles == fewest_cycles(model).cycles
 
 
+def test_depths_for_several_runs_are_called_proved_only_by_a_bound():
+    # Each run needs 6 words of a FIFO that the other run does not fill.
+    pairs = []
+    for long, other in ((0, 1), (1, 0)):
+        put = small.loop("put", [(small.write(long),)] * 6 + [(small.write(other),)] * 2)
+        take = small.loop("take", [(small.read(other),)] * 2 + [(small.read(long),)] * 6)
+        processes = [("source", [(put, "put", 1, 3)]), ("sink", [(take, "take", 1, 3)])]
+        pairs.append(small.design(processes, small.fifos(("x", 1), ("y", 1))))
+    sizing = study(
+        [lambda skew, pair=pair: staged(*pair, skew) for pair in pairs], Question(), Stop
+    )
+    sizing = sizing.sizing
+    assert (sizing.depths, sizing.status) == ((6, 6), Status.FEASIBLE)
+    assert sizing.lower_bound < sizing.cost
+    assert str(sizing.reason) == "for each FIFO the largest depth of any run"
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_skipping_a_recurrent_state_keeps_all_times(seed, monkeypatch):
     rng = random.Random(seed)
