@@ -260,9 +260,11 @@ def ram_in_words(beside: RamBeside, way: FitMethod, arena: int | None = None) ->
 def ram_parts_in_words(beside: RamBeside, arena: int, state: int, stage_stack: int) -> str:
     """Return the parts of the RAM: arena, execution states, stack and reserve."""
     core = beside.core or "any core"
-    reserve = f", reserve {bytes_in_words(beside.reserve_bytes)}" if beside.reserve_bytes else ""
+    reserve = (
+        f", reserve {needed_bytes_in_words(beside.reserve_bytes)}" if beside.reserve_bytes else ""
+    )
     return (
-        f"arena {bytes_in_words(arena)}, state at most {state} B, stack at most "
+        f"arena {needed_bytes_in_words(arena)}, state at most {state} B, stack at most "
         f"{beside.stack_bytes + stage_stack} B ({core}){reserve}"
     )
 
@@ -360,7 +362,7 @@ def _hop(one: Hop) -> str:
     return (
         f"  hop      {answers.counted(one.rows, 'row')}: {one.multiply_accumulates:,} "
         f"multiply-accumulates, {part:.3g} of the window's {one.window_multiply_accumulates:,}, which "
-        f"takes {bytes_in_words(one.window_ram)}; the window is full behind "
+        f"takes {needed_bytes_in_words(one.window_ram)}; the window is full behind "
         f"{answers.counted(one.hops_before + 1, 'hop')}"
     )
 
