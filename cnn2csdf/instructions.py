@@ -11,35 +11,49 @@ over by the blocks singly.
 | loop                      | one iteration                                                     |
 |---------------------------|-------------------------------------------------------------------|
 | rows                      | a call, which computes an output row                              |
-| places, outputs           | an output pixel; an output element                                |
-| read, written             | an input element; an output element                               |
+| places                    | an output pixel                                                   |
+| outputs, written          | an output element                                                 |
+| read                      | an input element                                                  |
 | read in each call         | an input element that each call reads, to find the range          |
-| taps, products            | a tap of a window; a multiply-accumulate                          |
+| taps                      | a tap of a window                                                 |
+| products                  | a multiply-accumulate                                             |
+| products, few of zero     | a multiply-accumulate of real numbers                             |
+| products, many of zero    | the same, of an input that the layer before cuts off at zero      |
 | fours, after fours        | 4 elements of an elementwise row; an element left over            |
 | places apart              | a pixel in a call of its own, where operands are broadcast        |
 | **integer filters**       |                                                                   |
 | filter rows               | a row of a window, for each filter                                |
-| blocks, block rows        | a block of 4 filters; a row of a window, for each block           |
+| blocks                    | a block of 4 filters, at an output pixel                          |
+| block rows                | a row of a window, for each block                                 |
 | words, tails              | 4 values of a block row (SMLAD); a value left over                |
 | vectors                   | 16 values of a block row (lanes of a Helium register)             |
 | singles                   | a pixel with filters left over                                    |
-| single filters            | a filter left over; single rows, single products: of such filters |
+| single filters            | a filter left over                                                |
+| single rows               | a row of a window, for each filter left over                      |
+| single products           | a multiply-accumulate of filters left over                        |
 | wrapping windows          | a window that wraps around a ring buffer                          |
-| gathers, gathered rows    | a window that is copied to scratch first; a row of it             |
-| gathered                  | a copied value; gathered at border: of a window over the padding  |
+| gathers                   | a window that is copied to scratch first                          |
+| gathered rows, gathered   | a row, a value of such a window                                   |
+| gathered at border        | a value of such a window over the padding                         |
 | weight sum blocks         | a block of filters for a partial window                           |
-| weight sum runs, vectors  | a run of contiguous weights in these blocks; 16 weights of a run  |
-| partial rows, vectors     | a row of a partial window for a block; 16 values of the row       |
+| weight sum runs           | a run of contiguous weights in these blocks                       |
+| weight sum vectors        | 16 weights of such a run                                          |
+| partial rows              | a row of a partial window, for each block                         |
+| partial vectors           | 16 values of such a row                                           |
 | **floating-point filters**|                                                                   |
+| blocks, block rows        | as above, in blocks of 16 filters                                 |
 | rows of N, values of N    | a row of a window for a block of N filters; a value of the row    |
-| values of rest            | a value for the filters left over; products of rest: products     |
+| values of rest            | a value for all filters left over                                 |
+| products of rest          | a multiply-accumulate of filters left over                        |
 | **depthwise channels**    |                                                                   |
-| blocks of N               | a block of N channels of a window; rows of N, taps of N: of these |
+| blocks of N               | a block of N channels of a window                                 |
+| rows of N, taps of N      | a row, a tap of a window for such a block                         |
 | places, taps, ... after N | the same for the channels left over by blocks of N                |
 
-A window is partial if it overlaps the padding, or wraps and so is read in two runs. The stored sum of
-weights times the zero point of the input holds for whole windows only, so kernels sum up the weights of
-a partial window again.
+Methods `kernel_loops` of operators have further loops of single kernels, such as the pieces that a
+concatenation copies. A window is partial if it overlaps the padding, or wraps and so is read in two
+runs. The stored sum of weights times the zero point of the input holds for whole windows only, so
+kernels sum up the weights of a partial window again.
 """
 
 from __future__ import annotations
@@ -69,7 +83,7 @@ HALVES_SUFFIX = ".halves"
 ZEROS_SUFFIX = ".zeros"
 EPILOGUE_PREFIX = "fused "  # before the name of a function that is fused after a kernel
 UNKNOWN_KERNEL = "other"  # the kernel that stands for kernels without counted instructions
-Loops = Mapping[tuple[str, str], int]  # by kernel and loop
+Loops = Mapping[tuple[str, str], int]  # iterations, by kernel and loop
 
 
 def loops(
@@ -99,14 +113,14 @@ def loops(
     if is_real and any(map(layer.reads_halves, layer.operator.half_roles)):
         kernel, counts = kernel + HALVES_SUFFIX, _with_halves(counts, layer.shape.channels)
     counts["rows"] = layer.shape.rows if layer.shape.is_map else 0
+    if is_real and not layer.operator.has_integer_weights:
+        # Multiplication by zero is fast where software computes real numbers.
+        last = source and (source.operator, *source.epilogue)[-1]
+        zeros = "many" if last and last.limits and last.limits[0] == 0 else "few"
+        counts[f"products, {zeros} of zero"] = multiply_accumulates(layer, inputs)
     counts_of = {(kernel, name): number for name, number in counts.items()}
     if is_real:
         counts_of |= _epilogue_loops(layer.shape, epilogue)
-        last = source and (source.operator, *source.epilogue)[-1]
-        # The last function of the source may cut numbers off at zero; products of zero are fast.
-        zeros = "many" if last and last.limits and last.limits[0] == 0 else "few"
-        if not layer.operator.has_integer_weights:
-            counts_of[kernel, f"products, {zeros} of zero"] = multiply_accumulates(layer, inputs)
     return {loop: number for loop, number in counts_of.items() if number}
 
 
@@ -133,18 +147,23 @@ def work(platform: Platform, network: Network, layer: Layer, element_bytes: int)
 def tabulated_loops(
     network: Network, layer: Layer, kernel_loops: Loops, table: Mapping[str, object]
 ) -> Loops:
-    """Return the loops of kernels in the table; for other kernels their operations and elements.
+    """Return the loops of a layer by kernels of a table of instructions.
 
-    For an unknown function after a kernel of the table, only the elements count. Kernels of weights
-    of two bytes, or with a zero point, count as kernels of other weights, where these are known.
+    A kernel of weights of two bytes, or with a zero point, that the table lacks counts as the kernel of
+    other weights. If the table lacks a function after a known kernel, the elements count; if it lacks
+    the kernel, the operations and elements of the layer. Both are loops of UNKNOWN_KERNEL.
     """
-    kernel_loops = _with_usual_weights(kernel_loops, table)
-    unknown = {kernel for kernel, _ in kernel_loops} - table.keys()
+    loops_of: Counter[tuple[str, str]] = Counter()
+    for (kernel, loop), number in kernel_loops.items():
+        usual = kernel.removesuffix(HALVES_SUFFIX).removesuffix(ZEROS_SUFFIX)
+        is_replaced = kernel not in table and usual in table
+        loops_of[usual if is_replaced else kernel, loop] += number
+    unknown = {kernel for kernel, _ in loops_of} - table.keys()
     if not unknown:
-        return kernel_loops
-    tabulated = {loop: number for loop, number in kernel_loops.items() if loop[0] not in unknown}
+        return loops_of
+    tabulated = {loop: number for loop, number in loops_of.items() if loop[0] not in unknown}
     if all(kernel.startswith(EPILOGUE_PREFIX) for kernel in unknown):
-        elements = sum(kernel_loops.get((kernel, "elements"), 0) for kernel in unknown)
+        elements = sum(loops_of[kernel, "elements"] for kernel in unknown)
         substitutes = {"operations": elements, "read": elements}
     else:
         inputs = network.input_shapes(layer)
@@ -153,20 +172,13 @@ def tabulated_loops(
     return tabulated | {(UNKNOWN_KERNEL, loop): number for loop, number in substitutes.items()}
 
 
-def _with_usual_weights(counts: Loops, table: Mapping[str, object]) -> Loops:
-    """The loops with kernels of usual weights, for kernels that a table has of these weights only."""
-    renamed: Counter[tuple[str, str]] = Counter()
-    for (kernel, loop), number in counts.items():
-        usual = kernel.removesuffix(HALVES_SUFFIX).removesuffix(ZEROS_SUFFIX)
-        is_replaced = kernel not in table and usual in table
-        renamed[usual if is_replaced else kernel, loop] += number
-    return renamed
-
-
 def kernels_without_counts(
     platform: Platform, network: Network, element_bytes: int | None
 ) -> tuple[str, ...]:
-    """Return the kernels of a network that compute, and whose instructions on a core are a guess."""
+    """Return the kernels of a network that compute, and that the table of the core lacks.
+
+    Their instructions are a guess, also those of kernels that count as kernels of other weights.
+    """
     if platform.core is None:
         return ()
     kernels: set[str] = set()
@@ -178,59 +190,53 @@ def kernels_without_counts(
     return tuple(sorted(kernels - platform.core.table.keys()))
 
 
-def _kernel_name(kernel: str, layer: Layer, element_bytes: int, source: Layer | None) -> str:
+def _kernel_name(family: str, layer: Layer, element_bytes: int, source: Layer | None) -> str:
     """The name of a kernel for the types of its elements, as in the tables of instructions.
 
-    kernel [.short | .wide | .real | .from real | .to real] [.single] [.zeros] [.halves], or Table:
+    family [.short | .wide | .real | .from real | .to real] [.single] [.zeros] [.halves], or Table:
 
     - no suffix: int8 in fixed point, such as `Convolution`; .short: int16, `Activation.tanh.short`
     - .wide: integers of another size than their input, or of 32 bits, `Conversion.wide`
     - .real: real numbers, `Depthwise.real`; .from real, .to real: quantises, dequantises
     - .single: integers rescaled in single precision, `Softmax.single`
     - .zeros: weights with zero points, `Convolution.zeros`
-    - .halves: real weights of two bytes, `FullyConnected.real.halves`
+    - .halves: real weights of two bytes, `FullyConnected.real.halves`, which `loops` appends
     """
     input_bytes, types = element_bytes, layer.quantization
     if layer.operator.converts and source is not None:
         input_bytes, types = source.element_bytes, types or source.quantization
     single = ".single" if types is not None and not types.is_fixed_point else ""
-    writes_words, reads_words = element_bytes == REAL_BYTES, input_bytes == REAL_BYTES
-    if writes_words and layer.quantization is not None:  # integers of 32 bits
-        return f"{kernel}.wide"
-    if writes_words and reads_words:
-        return f"{kernel}.real"
-    if writes_words:
-        return f"{kernel}.to real{single}"
-    if reads_words:
-        return f"{kernel}.from real{single}"
-    sizes = {element_bytes, input_bytes, types.element.bytes if types else input_bytes}
-    if len(sizes) > 1:
-        return f"{kernel}.wide"
-    return _integer_kernel(kernel, layer, single, is_short=element_bytes == Element.INT16.bytes)
+    if element_bytes == REAL_BYTES and layer.quantization is not None:  # integers of 32 bits
+        return f"{family}.wide"
+    if element_bytes == REAL_BYTES:
+        return f"{family}.real" if input_bytes == REAL_BYTES else f"{family}.to real{single}"
+    if input_bytes == REAL_BYTES:
+        return f"{family}.from real{single}"
+    stored_bytes = types.element.bytes if types else input_bytes
+    if not element_bytes == input_bytes == stored_bytes:
+        return f"{family}.wide"
+    return _integer_kernel(family, layer, single, is_short=element_bytes == Element.INT16.bytes)
 
 
-def _integer_kernel(kernel: str, layer: Layer, single: str, *, is_short: bool) -> str:
+def _integer_kernel(family: str, layer: Layer, single: str, *, is_short: bool) -> str:
     """The name of a kernel whose input and output are integers of one size.
 
     Products of matrices in fixed point, or of int16, are computed by the kernel of convolutions.
     """
     operator = layer.operator
-    # 8-bit integers pass through a lookup table.
-    has_table = (
-        operator.has_lookup_table and operator.is_scalar_function and operator.limits is None
-    )
-    if operator.converts:
-        has_table = bool(single)
+    # Functions of 8-bit integers, except limits, are lookup tables; so are conversions by floats.
+    is_function = operator.has_lookup_table and operator.is_scalar_function
+    has_table = bool(single) if operator.converts else is_function and operator.limits is None
     if has_table and not is_short:
         return TABLE_KERNEL
-    if kernel == PRODUCT_KERNEL and (not single or is_short):
-        kernel = "Convolution"
+    if family == PRODUCT_KERNEL and (not single or is_short):
+        family = "Convolution"
     short = ".short" if is_short else ""
     if operator.moves and operator.joined_axis is None:
-        return kernel + short
+        return family + short
     types = [stored.quantization for stored in layer.stored]
     has_zeros = operator.weight_role is not None and any(kind and kind.zero_point for kind in types)
-    return kernel + short + single + (ZEROS_SUFFIX if has_zeros else "")
+    return family + short + single + (ZEROS_SUFFIX if has_zeros else "")
 
 
 def _epilogue_loops(shape: Shape, operators: Sequence[op.Operator]) -> dict[tuple[str, str], int]:
@@ -246,27 +252,28 @@ def _epilogue_loops(shape: Shape, operators: Sequence[op.Operator]) -> dict[tupl
 def _with_halves(counts: Counts, channels: int) -> Counts:
     """The loops of a floating-point kernel, if its weights have two bytes.
 
-    Filters are computed in blocks of 8 instead of 16 and 8, depthwise channels in blocks of 8 only.
+    A block of 16 filters is computed as two blocks of 8, depthwise channels in blocks of 8 only.
     """
     large, small = REAL_FILTER_BLOCKS
     if f"values of {large}" in counts:
-        of_small = {
-            f"{kind} of {small}": counts[f"{kind} of {small}"] + 2 * counts[f"{kind} of {large}"]
-            for kind in ("values", "rows")
-        }
-        return counts | of_small | {f"values of {large}": 0, f"rows of {large}": 0}
-    if f"taps of {CHANNELS_IN_VECTOR}" in counts:
+        for loop in ("values", "rows"):
+            counts[f"{loop} of {small}"] += 2 * counts.pop(f"{loop} of {large}")
+    elif f"taps of {CHANNELS_IN_VECTOR}" in counts:
         taps, blocks = counts["products"] // channels, -(-channels // CHANNELS_IN_VECTOR)
         return {"places": counts["places"], "products": counts["products"], "taps": taps * blocks}
     return counts
 
 
 def _accumulation_loops(layer: Layer, source: Shape, *, is_real: bool) -> KernelLoops:
-    """The kernel and the loops of a layer that accumulates its input row by row."""
-    rows, count = source.height, source.row_elements
-    units = layer.operator.dense_units
+    """The kernel and the loops of a layer that accumulates its input row by row.
+
+    "sums" are accumulators that a row is added to, "units" the outputs of a fully connected layer.
+    """
+    rows, units = source.height, layer.operator.dense_units
     if units is None:
         counts = {"read": source.elements, "outputs": layer.shape.elements}
         return "sums of maps", counts | {"sums": rows * source.channels, "input rows": rows}
-    counts_of = (real_filter_loops if is_real else filter_loops)(rows, 1, count, units)
+    counts_of = (real_filter_loops if is_real else filter_loops)(
+        rows, 1, source.row_elements, units
+    )
     return "sums of products", counts_of | {"sums": rows * units, "units": units}
