@@ -31,10 +31,12 @@ Integers = NDArray[np.int64]
 
 INT32_MAX = 2**31 - 1
 HALF_IN_Q31 = 2**30  # 1/2 with 31 fraction bits, in which a multiplier is from 1/2 to 1
-# Exponents of a multiplier whose sums are rounded once. The largest shifts by at least one bit; the
-# smallest, of 16-bit results, keeps 2 ** 31 times 31 bits below 2 ** 63.
+# Exponents of multipliers whose sums are rounded once. A product is shifted right by 31 - exponent,
+# at least one bit, which is rounded. C clips sums of 16-bit results to 2 ** (16 - exponent), so to at
+# most 2 ** 31.
 MOST_EXPONENT = 30
-LEAST_EXPONENT = -15
+LEAST_EXPONENT = -15  # of 16-bit results
+MOST_WIDE_EXPONENT = 14  # `rescaled_wide` shifts right by 15 - exponent bits
 
 
 def multiplier(ratio: float) -> tuple[int, int]:
@@ -114,21 +116,18 @@ def multiplier_single_rounding(ratio: float, least: int, most: int) -> tuple[int
     and most. For results of 8 bits this holds for all sums of 32 bits. For results of 16 bits it holds
     for sums within 2 ** (16 - exponent); results of larger sums are beyond the limits, so C clips the
     sums first. Both are monotone, so they are equal if they are equal next to each threshold, a sum at
-    which the result changes. The first candidate that is equal there is returned; candidates of 62
-    bits come second.
+    which the result changes. The first candidate that is equal there is returned.
     """
     integer, exponent = multiplier(ratio)
     if not integer:
         return 0, -1, 0
     if exponent >= MOST_EXPONENT:  # each sum but zero is beyond the limits
         return HALF_IN_Q31, MOST_EXPONENT, 0
-    is_short = most - least > 2**8
-    if is_short and exponent < LEAST_EXPONENT:
+    if most - least > 2**8 and exponent < LEAST_EXPONENT:
         raise _no_multiplier(ratio)
-    largest = 2 ** (16 - LEAST_EXPONENT) if is_short else INT32_MAX
     thresholds = (np.arange(least + 1, most + 1) - 0.5) / ratio
-    before = np.floor(np.clip(thresholds, -largest - 1, largest)).astype(np.int64)
-    sums = np.clip(before[:, None] + np.arange(-2, 4), -largest - 1, largest)
+    before = np.floor(np.clip(thresholds, -INT32_MAX - 1, INT32_MAX)).astype(np.int64)
+    sums = np.clip(before[:, None] + np.arange(-2, 4), -INT32_MAX - 1, INT32_MAX)
     expected = np.clip(rescaled_single_rounding(sums, ratio), least, most)
     for factor, further in _candidates(ratio, integer):
         if factor <= INT32_MAX:
@@ -139,14 +138,17 @@ def multiplier_single_rounding(ratio: float, least: int, most: int) -> tuple[int
 
 
 def _candidates(ratio: float, integer: int) -> list[tuple[int, int]]:
-    """Candidates of 31 bits next to the rounded ratio, then of 62 bits next to its 53 bits.
+    """Candidates for a multiplier, each an integer of 31 bits and 31 further bits.
 
-    The numbers above the exact ratio round negative halves down.
+    First numbers of 31 bits next to the rounded ratio, then of 62 bits next to its exact 53 bits.
+    Products of candidates are rounded with halves up. Slightly above the ratio, a negative half falls
+    below the half and rounds away from zero, as in double precision.
     """
     short = [(integer + step, 0) for step in (0, 1, -1, 2, -2, 3, -3, 4, -4)]
-    bits = int(frexp(ratio)[0] * 2.0**53) << 62 - 53
-    long = [divmod(bits + step, 2**31) for step in (0, 1, 2, 512, 1024, -512)]
-    return [*short, *long]
+    last_bit = 2 ** (62 - 53)  # of a number in double precision
+    exact = int(frexp(ratio)[0] * 2.0**53) * last_bit
+    steps = (0, 1, 2, last_bit, 2 * last_bit, -last_bit)
+    return [*short, *(divmod(exact + step, 2**31) for step in steps)]
 
 
 def _no_multiplier(ratio: float) -> UnsupportedOperator:
@@ -177,15 +179,19 @@ def multipliers_single_rounding(
 
 
 def rescaled_wide(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
-    """Return sums of up to 48 bits times integer * 2 ** (exponent - 31), halves up.
+    """Return sums of up to 48 bits times integer * 2 ** (exponent - 31), halves up, as 32 bits.
 
-    The integer is rounded to its upper 15 bits, so that a product has 63 bits.
+    The integer is rounded to its upper 15 bits, so that a product has 63 bits. Results beyond 32 bits
+    wrap, as in C. Raises UnsupportedOperator for ratios from 2 ** 14 on, which C does not define.
     """
-    factor = np.asarray(integer, np.int64)
+    factor, power = np.asarray(integer, np.int64), np.asarray(exponent, np.int64)
+    if np.any(power > MOST_WIDE_EXPONENT):
+        raise UnsupportedOperator("a ratio of scales of 2 ** 14 or more with sums of 64 bits")
     short = np.minimum((factor + (1 << 15)) >> 16, 2**15 - 1)
-    shift = 15 - np.asarray(exponent, np.int64)
+    shift = 15 - power
     rounding = np.int64(1) << (shift - 1)
-    result: Integers = (np.asarray(values, np.int64) * short + rounding) >> shift
+    product = (np.asarray(values, np.int64) * short + rounding) >> shift
+    result: Integers = product.astype(np.int32).astype(np.int64)
     return result
 
 
@@ -215,7 +221,8 @@ def quantized(values: Array, types: Quantization) -> Array:
     rounded = away_from_zero(scaled) if types.is_fixed_point else np.rint(scaled)
     limits = np.iinfo(types.element.value)
     width = float(limits.max - limits.min)
-    # fmax returns the limit for a NaN: C and ONNX Runtime store the minimum, too.
+    # Beyond these bounds all numbers saturate, whatever the zero point. fmax returns the bound for a
+    # NaN: C and ONNX Runtime store the minimum, too.
     bounded = np.fmin(np.fmax(rounded, limits.min - width), limits.max + width)
     return stored(bounded.astype(np.int64), types)
 
@@ -250,7 +257,8 @@ def rescaled_sums(
 ) -> Array:
     """Return sums of integer products as stored integers of another scale.
 
-    ratios: steps of the output that one is worth, one or one for each position of the first axis.
+    ratios: of the scale of the sums to that of the result; one for all sums, or one for each position
+    of the first axis.
     is_wide: whether the sums have 64 bits, as those of 16-bit integers without a bias of 32.
     rounds_once: whether products are rounded once, as of fully connected layers.
     """
@@ -258,7 +266,7 @@ def rescaled_sums(
     if rounds_once:
         return stored(rescaled_single_rounding(sums, np.array(ratios).reshape(axes)), result)
     if result.is_fixed_point:
-        integers, exponents = (multiplier.reshape(axes) for multiplier in multipliers(ratios))
+        integers, exponents = (array.reshape(axes) for array in multipliers(ratios))
         rescale = rescaled_wide if is_wide else rescaled
         return stored(rescale(sums, integers, exponents), result)
     factors = np.array(ratios, np.float32).reshape(axes)
@@ -268,14 +276,17 @@ def rescaled_sums(
 def channel_ratios(
     source: Quantization, weights: Quantization, result: Quantization, channels: int
 ) -> list[float]:
-    """Return for each channel what a sum of products is worth in steps of the output."""
+    """Return the ratio of the scale of sums of products to that of the result, for each channel.
+
+    The precision is that of the runtime. For uint8 the product of scales is single, the division is
+    double; in fixed point both are double; otherwise both are single.
+    """
     scales = weights.scales if len(weights.scales) > 1 else weights.scales * channels
-    if weights.is_unsigned:
-        given_scale = np.float32(source.scale)
-        return [float(given_scale * np.float32(scale)) / result.scale for scale in scales]
-    if result.is_fixed_point:
+    if result.is_fixed_point and not weights.is_unsigned:
         return [source.scale * scale / result.scale for scale in scales]
     products = np.float32(source.scale) * np.array(scales, np.float32)
+    if weights.is_unsigned:
+        return [float(product) / result.scale for product in products]
     return [float(ratio) for ratio in products / np.float32(result.scale)]
 
 

@@ -23,10 +23,12 @@ from cnn2csdf.integers import (
     quantized,
     rescaled,
     rescaled_single_rounding,
+    rescaled_wide,
     rescaled_with_further,
 )
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
+from csdf.errors import UnsupportedOperator
 
 words = st.integers(-(2**31) + 1, 2**31 - 1)
 
@@ -91,6 +93,14 @@ def test_a_multiplier_for_results_of_16_bits_gives_the_products_of_clipped_sums(
     expected = np.clip(rescaled_single_rounding(sums, ratio), *limits)
     assert np.array_equal(np.clip(clipped, *limits), expected)
     assert len(set(expected.tolist())) > 1
+
+
+def test_sums_of_64_bits_wrap_and_have_ratios_below_2_to_the_14():
+    sums = np.array([-(2**40), -3, 2**40, 2**40 + 2**33])
+    assert rescaled_wide(sums, *multiplier(0.25)).tolist() == [0, -1, 0, -(2**31)]
+    assert rescaled_wide([-1, 1], *multiplier(2.0**13)).tolist() == [-(2**13), 2**13]
+    with pytest.raises(UnsupportedOperator, match="a ratio of scales of 2 \\*\\* 14 or more"):
+        rescaled_wide([-1, 1], *multiplier(2.0**14))
 
 
 def test_the_number_below_one_is_rounded_up_into_the_next_exponent():
