@@ -140,12 +140,13 @@ def _cheapest(problem: Problem, stop: Stop, lower_bound: int) -> BankPlan:
             f"{problem.name}: costs of accesses in {len(problem.banks)} banks; expected two banks"
         )
     search = CostSearch(problem, Contents(problem, stop), stop)
+    status, reason = Status.UNKNOWN, because(BankWhy.UNDECIDED)
     try:
         search.run()
-        reason = because(BankWhy.NONE_FITS)
+        if search.is_exact:
+            status, reason = Status.INFEASIBLE, because(BankWhy.NONE_FITS)
     except ENDS as end:
         reason = because(BankWhy.NONE_KNOWN, end=reason_of(end))
-    status = Status.INFEASIBLE if search.is_exact else Status.UNKNOWN
     if search.plans:
         status = Status.OPTIMAL if search.cost == search.bound else Status.FEASIBLE
         reason = because(BankWhy.COST, cost=search.cost, bound=search.bound)
@@ -302,9 +303,8 @@ class BankSearch:
         if number > 0 and not is_paired:
             # Symmetry breaking: of two interchangeable buffers the later one goes into the same
             # bank or a later bank.
-            first = (
-                before if replace(previous, name=current.name, hint=current.hint) == current else 0
-            )
+            renamed = replace(previous, name=current.name, hint=None)
+            first = before if renamed == replace(current, hint=None) else 0
         empty: set[int] = set()
         for index, capacity in enumerate(bank.capacity for bank in self._banks):
             if not filling[index]:
@@ -393,8 +393,9 @@ class CostSearch:
             ]
             name = max(undecided, key=lambda buffer: (buffer.size, buffer.name)).name
             return [(inside, outside | {name}), (inside | {name}, outside)]
-        if self._taken(outside):
-            return []
+        dear, named = self._banks[1], self._named[1]
+        if self._taken(outside) or self._contents.can_fit(dear, named | outside) is False:
+            return []  # no child has fewer buffers in the dearer bank
         left = sorted(name for name in self._free if name not in inside | outside)
         # All other choices move an undecided buffer outside. Child k fixes the first k inside and the
         # next outside: the children are disjoint and complete.
@@ -410,10 +411,7 @@ class CostSearch:
         for bank, names in zip(self._banks, chosen, strict=True):
             fits = self._contents.can_fit(bank, names)
             if not fits:
-                # If the dearer bank is full, children with fewer buffers in it would be needed, but
-                # they are not searched: the result is no proof.
-                is_dear = bank is self._banks[1]
-                self.is_exact &= fits is not None and not is_dear
+                self.is_exact &= fits is not None
                 return False
         plans = [self._contents.plan(*both) for both in zip(self._banks, chosen, strict=True)]
         if all(plan.has_offsets and plan.status != Status.UNKNOWN for plan in plans):

@@ -7,6 +7,7 @@ import pytest
 
 from csdf.errors import InvalidPlan
 from csdf.status import Status
+from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.banks import plan_banks
 from planners.arena.checker import check_plan
@@ -31,7 +32,7 @@ def problem_of(random, count, *, dear=10**6):
 
 
 def least_cost(problem):
-    """The least over all sets of buffers in the first bank whose least arena fits."""
+    """The least over all sets of buffers in the first bank whose least arenas fit both banks."""
     fast, slow = problem.banks
     best = None
     for count in range(len(problem.buffers) + 1):
@@ -40,8 +41,12 @@ def least_cost(problem):
             cost = fast.cost * sum(one.accesses for one in some)
             cost += slow.cost * sum(one.accesses for one in others)
             if best is None or cost < best:
-                plan = plan_arena(problem.part(some, "some"), capacity=fast.capacity)
-                if plan.status != Status.INFEASIBLE:
+                sides = zip((some, others), problem.banks, strict=True)
+                plans = [
+                    plan_arena(problem.part(held, "held"), capacity=bank.capacity)
+                    for held, bank in sides
+                ]
+                if Status.INFEASIBLE not in [plan.status for plan in plans]:
                     best = cost
     return best
 
@@ -60,6 +65,24 @@ def test_the_least_cost_is_found_and_proved(seed):
     assert sorted(name for name, _ in names) == sorted(one.name for one in problem.buffers)
     accesses = {one.name: one.accesses for one in problem.buffers}
     assert found.cost == sum(accesses[name] * costs[bank] for name, bank in names)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_least_cost_beside_a_full_dearer_bank_is_proved(seed):
+    problem = problem_of(Random(seed), 7, dear=10 + seed % 6)
+    found, least = plan_banks(problem), least_cost(problem)
+    assert found.status == (Status.INFEASIBLE if least is None else Status.OPTIMAL)
+    assert found.cost == least
+    ended = plan_banks(problem, budget=Stop(steps=0))
+    assert ended.status in (found.status, Status.UNKNOWN, Status.FEASIBLE)
+
+
+def test_a_search_that_ends_before_its_first_choice_proves_nothing():
+    problem = problem_of(Random(7), 8, dear=14)
+    assert plan_banks(problem).status == Status.OPTIMAL
+    ended = plan_banks(problem, budget=Stop(steps=0))
+    assert (ended.status, ended.plans) == (Status.UNKNOWN, {})
+    assert str(ended.reason).startswith("0 steps are done")
 
 
 def test_a_search_that_ends_has_a_choice_and_a_bound():

@@ -68,6 +68,14 @@ def test_two_banks_of_10_hold_6_5_5_and_4():
     ]
 
 
+def test_hints_of_buffers_of_one_size_follow_their_own_alignments():
+    rows = [("a", 6, 0, 1, {"alignment": 2}), ("b", 6, 0, 1, {"alignment": 3, "hint": 3})]
+    rows += [("c", 5, 0, 1), ("d", 3, 0, 1)]
+    banks = Bank(name="one", capacity=9), Bank(name="two", capacity=11)
+    found = plan_banks(problem_of(*rows, banks=banks))
+    assert found.status == Status.FEASIBLE
+
+
 def test_buffers_that_fit_no_assignment_to_banks_are_infeasible():
     # 18 bytes in banks of 10 and 10: two of three sixes would have to lie in one of them.
     rows = [(f"b{i}", 6, 0, 1) for i in range(3)]
