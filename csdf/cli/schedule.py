@@ -43,6 +43,8 @@ class ListedFirings(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Print the schedule; return the exit code."""
+    if options.kind != "self-timed" and (options.source or options.sink):
+        options.refuse(f"--source and --sink are for --kind self-timed, not {options.kind}")
     with limited(options.time_limit) as stop:
         graph = concurrency.read(options.file, options)
         for name in filter(None, (options.source, options.sink)):

@@ -24,15 +24,18 @@ from csdf.model.graph import Graph
 from csdf.time_limit import Stop
 from csdf.units import time_in_words
 
-SHOWN = 40  # most rows of a table; JSON has all
-NAMES = 3  # most actors named in a row
+SHOWN = 40  # maximum rows of a table; JSON has all
+NAMES = 3  # maximum actors named in a row
 
 Function = ParametricPeriod | ParametricRegions | CapacitySteps
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print what if; return the exit code: 0 answered, 1 a deadlock, 3 incomplete."""
-    is_function = bool(options.parameter or options.scale)
+    """Print the sensitivity; return the exit code: 0 answered, 1 a deadlock, 3 incomplete."""
+    parameters = len(options.parameter) + len(options.scale)
+    if options.up_to is not None and parameters != 2:
+        options.refuse("--up-to is for two parameters: of --parameter, --scale or both")
+    is_function = parameters > 0
     if options.plot and not is_function:
         options.refuse("--plot draws the period over a parameter; give --parameter or --scale")
     with limited(options.time_limit) as stop:
@@ -94,7 +97,7 @@ def _function(graph: Graph, options: argparse.Namespace, stop: Stop) -> Function
 
 
 def _high(graph: Graph, parameter: Parameter, options: argparse.Namespace, stop: Stop) -> Fraction:
-    """Up to which value regions are shown: by default a bit beyond the last change along the axis."""
+    """Return the largest value of the regions: by default beyond the last change along the axis."""
     if options.up_to is not None:
         return Fraction(options.up_to)
     along = parametric_period(graph, parameter, budget=stop)
@@ -104,46 +107,46 @@ def _high(graph: Graph, parameter: Parameter, options: argparse.Namespace, stop:
     return max(parameter.nominal + 1, last + (last - parameter.minimum) / 2)
 
 
-def _function_lines(graph: Graph, found: Function, seconds: float) -> Iterator[str]:
-    if isinstance(found, CapacitySteps):
-        rows = _capacity_lines(found)
-    elif isinstance(found, ParametricPeriod):
-        rows = _piece_lines(found)
+def _function_lines(graph: Graph, function: Function, seconds: float) -> Iterator[str]:
+    if isinstance(function, CapacitySteps):
+        rows = _capacity_lines(function)
+    elif isinstance(function, ParametricPeriod):
+        rows = _piece_lines(function)
     else:
-        rows = _region_lines(found)
+        rows = _region_lines(function)
     yield f"{graph.name}: {next(rows)}"
     yield from rows
     yield answers.Detail(f"  time         {time_in_words(seconds)}")
 
 
-def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
-    name = found.parameter.name
-    pieces = answers.counted(len(found.segments), "segment")
-    if not found.is_complete:
-        slack = f"INCOMPLETE: {found.reason}"
-    elif found.slack is None:
+def _piece_lines(function: ParametricPeriod) -> Iterator[str]:
+    name = function.parameter.name
+    pieces = answers.counted(len(function.segments), "segment")
+    if not function.is_complete:
+        slack = f"INCOMPLETE: {function.reason}"
+    elif function.slack is None:
         slack = "the period never grows"
     else:
-        slack = f"slack {answers.number(found.slack)}"
-    nominal = f"{name} (x), nominal {found.parameter.nominal}"
+        slack = f"slack {answers.number(function.slack)}"
+    nominal = f"{name} (x), nominal {function.parameter.nominal}"
     yield f"{slack}; period as a function of {nominal}, exact in {pieces}"
     yield f"  {'from':>14} {'to':>14}  {'period':<34} critical cycle"
-    for segment in found.segments:
+    for segment in function.segments:
         end = "" if segment.end is None else str(segment.end)
         actors = _names(() if segment.cycle is None else segment.cycle.actors)
         period = _linear(segment.time, [segment.count], segment.tokens)
         yield f"  {segment.start!s:>14} {end:>14}  {period:<34} {actors}".rstrip()
 
 
-def _region_lines(found: ParametricRegions) -> Iterator[str]:
-    first, second = found.parameters
-    regions = answers.counted(len(found.regions), "region")
+def _region_lines(function: ParametricRegions) -> Iterator[str]:
+    first, second = function.parameters
+    regions = answers.counted(len(function.regions), "region")
     yield f"period as a function of {first.name} (x) and {second.name} (y), exact in {regions}"
     for name, parameter, low, high in zip(
-        "xy", found.parameters, found.low, found.high, strict=True
+        "xy", function.parameters, function.low, function.high, strict=True
     ):
         yield f"  {name}: {parameter.name} from {low} to {high}, nominal {parameter.nominal}"
-    for region in found.regions:
+    for region in function.regions:
         actors = _names(() if region.cycle is None else region.cycle.actors)
         yield f"  {_linear(region.time, region.counts, region.tokens):<40} {actors}"
         corners = " ".join(f"({x}, {y})" for x, y in region.corners)
@@ -160,37 +163,37 @@ def _linear(time: Fraction, counts: Sequence[Fraction], tokens: int) -> str:
     return f"({total}) / {tokens}" if tokens > 1 else total
 
 
-def _capacity_lines(found: CapacitySteps) -> Iterator[str]:
-    steps = answers.counted(len(found.steps), "step")
-    end = "" if found.is_complete else f", INCOMPLETE: {found.reason}"
-    yield f"period as a function of the capacity of {found.channel}, exact in {steps}{end}"
+def _capacity_lines(function: CapacitySteps) -> Iterator[str]:
+    steps = answers.counted(len(function.steps), "step")
+    end = "" if function.is_complete else f", INCOMPLETE: {function.reason}"
+    yield f"period as a function of the capacity of {function.channel}, exact in {steps}{end}"
     yield f"  {'from':>10}  {'period':<28} critical cycle"
-    for step in found.steps:
+    for step in function.steps:
         actors = _names(() if step.cycle is None else step.cycle.actors)
         yield f"  {step.capacity:>10}  {answers.number(step.period):<28} {actors}"
 
 
-def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[str]:
-    if found.deadlock is not None:
+def _table_lines(graph: Graph, answer: Sensitivity, seconds: float) -> Iterator[str]:
+    if answer.deadlock is not None:
         title = f"{graph.name}: {answers.DEADLOCK}"
-        yield from answers.table(title, answers.blocked_rows(found.deadlock))
+        yield from answers.table(title, answers.blocked_rows(answer.deadlock))
         return
-    cycle = found.critical_cycle
+    cycle = answer.critical_cycle
     limit = f"; critical cycle {_names(cycle.actors)}" if cycle is not None else ""
-    yield f"{graph.name}: period {answers.number(found.period or 0)}{limit}"
-    if not found.period:
+    yield f"{graph.name}: period {answers.number(answer.period or 0)}{limit}"
+    if not answer.period:
         yield f"  reason: {why_unlimited(graph)}"
         if hint := concurrency.hint(graph):
             yield f"  next: {hint}"
-    if not found.is_complete:
-        yield f"  INCOMPLETE: {found.reason}"
-    if found.actors:
-        yield from terminal.aligned(list(_actor_rows(found.actors)), texts=range(6), indent="  ")
-    if len(found.actors) > SHOWN:
-        more = answers.counted(len(found.actors) - SHOWN, "row")
+    if not answer.is_complete:
+        yield f"  INCOMPLETE: {answer.reason}"
+    if answer.actors:
+        yield from terminal.aligned(list(_actor_rows(answer.actors)), texts=range(6), indent="  ")
+    if len(answer.actors) > SHOWN:
+        more = answers.counted(len(answer.actors) - SHOWN, "row")
         yield f"  and {more} more, with larger slack; --json has all"
-    useful = [channel for channel in found.channels if channel.period != found.period]
-    if not useful and found.channels:
+    useful = [channel for channel in answer.channels if channel.period != answer.period]
+    if not useful and answer.channels:
         yield "  no channel alone makes the period shorter, with more tokens or more capacity"
     for step in useful[:SHOWN]:
         kind = step.kind if step.added_tokens > 1 else step.kind.removesuffix("s")
@@ -218,7 +221,7 @@ def _actor_rows(rows: Sequence[ActorSensitivity]) -> Iterator[list[str]]:
 
 
 def _worth(row: ActorSensitivity) -> tuple[bool, Fraction, Fraction]:
-    """The critical ones first, then by slack."""
+    """Return the order of rows: by slack, unlimited slack last, then by the largest reduction."""
     return row.slack is None, row.slack or Fraction(0), -row.reduction
 
 

@@ -157,6 +157,14 @@ def test_latency_is_measured_from_source_to_sink(answer):
     assert answer(*words, "--source", "c", "--sink", "c")[1]["latency"] == "9"
 
 
+@pytest.mark.parametrize("kind", ["periodic", "strict"])
+def test_a_latency_is_measured_in_self_timed_schedules_alone(run, kind):
+    words = ("schedule", GRAPHS / "csdf_example.xml", "--kind", kind, "--source", "a")
+    code, _, remarks = run(*words)
+    assert code == 2
+    assert "--source and --sink are for --kind self-timed" in remarks
+
+
 def test_an_unknown_source_is_one_message(run):
     code, output, remarks = run("schedule", GRAPHS / "csdf_example.xml", "--source", "z")
     assert (code, output) == (2, "")

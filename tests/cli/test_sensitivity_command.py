@@ -56,6 +56,8 @@ def test_two_parameters_make_regions(run, answer):
 @pytest.mark.parametrize(
     ("words", "said"),
     [(["--parameter", "x"], "expected ACTOR"),
+     (["--up-to", "5"], "--up-to is for two parameters"),
+     (["--parameter", "a", "--up-to", "5"], "--up-to is for two parameters"),
      (["--parameter", "a:7"], "there is no 7"),
      (["--parameter", "a=x"], "the weight"),
      (["--scale", "x"], "no actor 'x'"),
