@@ -143,7 +143,7 @@ def _embedding(node: LayerNode, operator: op.Embedding) -> KernelCall:
 def integer_sums_call(node: LayerNode) -> KernelCall:
     """Return the call for a layer that accumulates its input row by row."""
     if node.layer.operator.scatters_rows:
-        return scattering_call(node, node.layer.operator)
+        return scattering_call(node)
     result_type(node)
     units = node.layer.operator.dense_units
     if units is None:

@@ -58,7 +58,7 @@ def sums_call(node: LayerNode) -> KernelCall:
     """Return the call for a layer that accumulates its input row by row, or reorders pixels."""
     operator = node.layer.operator
     if operator.scatters_rows:
-        return scattering_call(node, operator)
+        return scattering_call(node)
     if operator.dense_units is not None:
         rows = row_order(node.weights["matrix"], node.inputs[0]).T
         packed = node.real_weights("matrix", rows)

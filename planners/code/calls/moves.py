@@ -1,4 +1,9 @@
-"""C calls of layers that move elements and compute none, and of resizes."""
+"""C calls of layers that move elements and compute none, and of resizes.
+
+Kernels of feature maps move pixels along channels (axis 0), rows (1) or columns (2). Any other tensor
+is contiguous. Along an axis it consists of pieces, a piece for each index of the axes before: a tensor
+of 2 x 3 x 4 x 5 has 6 pieces of 20 elements along axis 2.
+"""
 
 from __future__ import annotations
 
@@ -16,39 +21,52 @@ from planners.code.calls.emitters import Emitter, Numbers, register
 from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
 from planners.code.rules import rule_of
 
+NO_AXIS = 3  # the axis in C of a tensor that is no feature map
+
 
 def strides_of(dims: Sequence[int]) -> list[int]:
     """Return the strides of a contiguous tensor in elements."""
     return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
 
 
-def _concatenation(node: LayerNode, operator: op.Concatenation) -> KernelCall:
+def joined_fields(node: LayerNode, axis: int) -> Fields:
+    """Return the fields `axis` and `pieces` of a concatenation; a tensor that is no map has no axis."""
     if node.layer.shape.is_map:
-        return node.call("join_maps", "joining", axis=operator.axis, pieces=1)
-    pieces = prod(node.layer.shape.dims[: operator.axis])
-    return node.call("join_pieces", "joining", axis=3, pieces=pieces)
+        return {"axis": axis, "pieces": 1}
+    return {"axis": NO_AXIS, "pieces": prod(node.layer.shape.dims[:axis])}
+
+
+def _concatenation(node: LayerNode, operator: op.Concatenation) -> KernelCall:
+    kernel = "join_maps" if node.layer.shape.is_map else "join_pieces"
+    return node.call(kernel, "joining", **joined_fields(node, operator.axis))
 
 
 def _constant_concatenation(node: LayerNode, operator: op.ConstantConcatenation) -> KernelCall:
+    """Return the call that concatenates inputs and constants.
+
+    The field `axis` has the number of pieces if the result is no feature map.
+    """
     is_map, axis = node.layer.shape.is_map, operator.axis
 
     def size(dims: Dims) -> int:
         return dims[axis] if is_map else prod(dims[axis:])
 
-    pieces: list[Fields] = [
+    operands: list[Fields] = [
         {"values": None, "input": index, "size": size(shape.dims)}
         for index, shape in enumerate(node.inputs)
     ]
     for place, dims in operator.constants:
         array = node.weights[constant_role(place)]
-        array = array.transpose(1, 2, 0) if is_map else array
-        symbol = node.symbol(f"constant_{place}", array)
-        pieces.insert(place, {"values": symbol, "input": 0, "size": size(dims)})
-    listed = {"count": len(pieces), "pieces": node.table("piece", "pieces", pieces)}
-    if is_map:
-        return node.call("join_constants", "mending", axis=axis, **listed)
-    outer = prod(node.layer.shape.dims[:axis])
-    return node.call("join_constant_pieces", "mending", axis=outer, **listed)
+        in_memory_order = array.transpose(1, 2, 0) if is_map else array
+        symbol = node.symbol(f"constant_{place}", in_memory_order)
+        operands.insert(place, {"values": symbol, "input": 0, "size": size(dims)})
+    return node.call(
+        "join_constants" if is_map else "join_constant_pieces",
+        "mending",
+        axis=axis if is_map else prod(node.layer.shape.dims[:axis]),
+        count=len(operands),
+        pieces=node.table("piece", "pieces", operands),
+    )
 
 
 def _slice(node: LayerNode, operator: op.Slice) -> KernelCall:
@@ -69,18 +87,18 @@ def _transpose(node: LayerNode, operator: op.Transpose) -> KernelCall:
 
 def _place_order(node: LayerNode, operator: op.PlaceOrder) -> KernelCall:
     """Return the call that gathers each pixel of the result from the input."""
-    sizes, strides = operator.sizes, strides_of(operator.sizes)
-    order = operator.permutation
-    steps = [strides[axis] for axis in order]
-    return _moving(node, [sizes[axis] for axis in order], steps, kernel="move_places")
+    sizes, order, strides = operator.sizes, operator.permutation, strides_of(operator.sizes)
+    sizes_of_result, strides_in_input = ([of[axis] for axis in order] for of in (sizes, strides))
+    return _moving(node, sizes_of_result, strides_in_input, kernel="move_places")
 
 
-def scattering_call(node: LayerNode, operator: Any) -> KernelCall:
+def scattering_call(node: LayerNode) -> KernelCall:
     """Return the call that scatters the pixels of an input row to their positions in the result."""
-    strides = strides_of([operator.sizes[axis] for axis in operator.permutation])
-    axes = range(len(operator.sizes))
-    own_strides = [strides[operator.permutation.index(axis)] for axis in axes]
-    return _moving(node, operator.sizes, own_strides, kernel="scatter_places")
+    operator: Any = node.layer.operator  # a PlaceOrder: only it scatters rows
+    sizes, order = operator.sizes, operator.permutation
+    strides_in_result = dict(zip(order, strides_of([sizes[axis] for axis in order]), strict=True))
+    strides = [strides_in_result[axis] for axis in range(len(sizes))]
+    return _moving(node, sizes, strides, kernel="scatter_places")
 
 
 def _moving(
@@ -90,7 +108,11 @@ def _moving(
     first: int = 0,
     kernel: str = "move_elements",
 ) -> KernelCall:
-    """The call that copies elements, or pixels, from offset `first`, by sizes and strides of axes."""
+    """The call that copies elements, or pixels, between a contiguous tensor and a strided one.
+
+    sizes: of the axes of the contiguous tensor, whose elements are visited in order. strides: of the
+    same axes in the other tensor, in elements or pixels; `first`: the position there of the first.
+    """
     tables = {
         "sizes": node.table("int32_t", "sizes", sizes),
         "strides": node.table("int32_t", "strides", strides),
@@ -104,8 +126,8 @@ def _space_to_depth(node: LayerNode, operator: op.SpaceToDepth) -> KernelCall:
         return node.call("space_to_depth", "blocks", size=block, is_block_first=1)
     channels, height, width = node.inputs[0].dims
     sizes = (channels // block**2, height, block, width, block)
-    axes, strides = (2, 4, 0, 1, 3), strides_of(sizes)
-    return _moving(node, [sizes[axis] for axis in axes], [strides[axis] for axis in axes])
+    order, strides = (2, 4, 0, 1, 3), strides_of(sizes)  # as SpaceToDepth.formula
+    return _moving(node, [sizes[axis] for axis in order], [strides[axis] for axis in order])
 
 
 def pad_call(node: LayerNode, operator: op.Pad, value: object) -> KernelCall:
@@ -117,44 +139,56 @@ def pad_call(node: LayerNode, operator: op.Pad, value: object) -> KernelCall:
     return node.call("pad_maps", "padding", **sizes, mode=mode, value=value)
 
 
-VERTICAL, HORIZONTAL = ("rows", "above", "down"), ("columns", "left", "across")  # fields in C
-
-
 def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
-    """A rule for the nearest row and column, or tables of neighbouring positions and weights."""
-    shape, scales = node.inputs[0], operator.scales or (None, None)
-    fields: dict[str, object] = {}
-    lengths, names = (shape.height, shape.width), (VERTICAL, HORIZONTAL)
-    for (nearest_field, around_field, share_field), length, size, scale in zip(
-        names, lengths, operator.size, scales, strict=True
-    ):
-        axis = ResizedAxis(
-            length, size, scale, coordinates=operator.coordinates, rounding=operator.rounding
-        )
-        targets = np.arange(axis.size)
-        if operator.function == "nearest":
-            nearest = axis.nearest(targets).tolist()
-            spans = [(position, position + 1) for position in nearest]
-            fields[nearest_field] = node.tables.rule(rule_of(spans, axis.length))
-        elif operator.function == "linear":
-            before, _, shares = axis.exact_neighbours(targets)
-            fields[around_field] = node.table("uint16_t", "before", before)
-            fields[share_field] = node.table("element", "share", shares)
-        elif operator.function == "cubic":
-            around, weights = axis.cubic_neighbours(
-                targets, operator.cubic, skips_outside=operator.skips_outside
-            )
-            fields[around_field] = node.table("uint16_t", "around", around.reshape(-1))
-            fields[share_field] = node.table("element", "weight", weights.reshape(-1))
-        else:
-            raise node.refusal(f"of the function {operator.function!r}")
-    kind = {"nearest": "nearest", "linear": "interpolation", "cubic": "cubic"}[operator.function]
-    return node.call(f"resize_{operator.function}", kind, **fields)
+    """Return the call of a resize: by rules of nearest positions, or by tables of neighbours."""
+    rows, columns = operator.axes(node.inputs[0])
+    if operator.function == "nearest":
+        rules = {"rows": _nearest_rule(node, rows), "columns": _nearest_rule(node, columns)}
+        return node.call("resize_nearest", "nearest", **rules)
+    kinds = {"linear": "interpolation", "cubic": "cubic"}
+    if operator.function not in kinds:
+        raise node.refusal(f"of the function {operator.function!r}")
+    above, down = _neighbour_tables(node, operator, rows)
+    left, across = _neighbour_tables(node, operator, columns)
+    return node.call(
+        f"resize_{operator.function}",
+        kinds[operator.function],
+        above=above,
+        down=down,
+        left=left,
+        across=across,
+    )
+
+
+def _nearest_rule(node: LayerNode, axis: ResizedAxis) -> str:
+    """The symbol of the rule from each output position to the nearest input position."""
+    nearest = axis.nearest(np.arange(axis.size)).tolist()
+    return node.tables.rule(
+        rule_of([(position, position + 1) for position in nearest], axis.length)
+    )
+
+
+def _neighbour_tables(node: LayerNode, operator: op.Resize, axis: ResizedAxis) -> tuple[str, str]:
+    """The symbols of neighbouring input positions of each output position, and of their weights.
+
+    Linear: the position before, and the weight of the next. Cubic: four positions and weights.
+    """
+    outputs = np.arange(axis.size)
+    if operator.function == "linear":
+        before, _, shares = axis.exact_neighbours(outputs)
+        return node.table("uint16_t", "before", before), node.table("element", "share", shares)
+    around, weights = axis.cubic_neighbours(
+        outputs, operator.cubic, skips_outside=operator.skips_outside
+    )
+    return (
+        node.table("uint16_t", "around", around.reshape(-1)),
+        node.table("element", "weight", weights.reshape(-1)),
+    )
 
 
 def _gather(node: LayerNode, operator: op.Gather) -> KernelCall:
-    places = node.table("uint16_t", "places", operator.places)
-    return _picked(node, operator.axis, len(operator.places), places)
+    positions = node.table("uint16_t", "places", operator.places)
+    return _picked(node, operator.axis, len(operator.places), positions)
 
 
 def _gather_points(node: LayerNode, _operator: op.GatherPoints) -> KernelCall:
@@ -194,20 +228,24 @@ def _look_up(node: LayerNode, entries: int, **fields: object) -> KernelCall:
     return node.call("look_up_rows", "real_embedding", entries=entries, **fields)
 
 
-def _picked(node: LayerNode, axis: int, listed: int, places: str | None) -> KernelCall:
+def _picked(node: LayerNode, axis: int, count: int, positions: str | None) -> KernelCall:
+    """The call that picks `count` positions along an axis.
+
+    positions: the symbol of their table; None for positions in order, again from 0 after the last.
+    """
     dims = node.inputs[0].dims
     if dims[axis] > 2**16:
         raise node.refusal(f"from {dims[axis]} places")
     if node.layer.shape.is_map:
-        return node.call("gather_maps", "gathering", axis=axis, positions=places)
+        return node.call("gather_maps", "gathering", axis=axis, positions=positions)
     return node.call(
         "gather_pieces",
         "picking",
         pieces=prod(dims[:axis]),
         size=dims[axis],
-        listed=listed,
+        listed=count,
         behind=prod(dims[axis + 1 :]),
-        positions=places,
+        positions=positions,
     )
 
 

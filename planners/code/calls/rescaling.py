@@ -8,8 +8,8 @@ Terms, which are also names in the C structure `scaling`:
 
     initial sums   bias less products of the input's zero point, by output channel: with them kernels of
                    Helium accumulate products of stored integers. The field `folded`, macro FOLDED
-    small factors  all factors are below 1/2 (`SumKind`)
-    narrow sums    factors are small, and 30 bits hold each sum (`SumKind`)
+    small factors  all factors are below 1/2, as assembly for Helium needs (`SumKind`)
+    narrow sums    factors are small, and 30 bits hold each sum, as assembly for Cortex-M4 needs
     mixed sums     layers of a library differ in their `SumKind`, and each scaling has its own
     rounds once    one rounding of the product, as LiteRT in fully connected layers, instead of two
 """
@@ -73,31 +73,31 @@ def _ends_of(types: Quantization) -> tuple[int, int]:
 def result_type(node: LayerNode) -> Quantization:
     """Return how the output is stored.
 
-    Raises UnsupportedOperator where not all tensors are integers of 8 bits, or all of 16, and where
-    some are rescaled in another arithmetic than the result.
+    Raises UnsupportedOperator unless inputs and output are all integers of 8 bits, or all of 16, and
+    all are rescaled in fixed point, or all in single precision.
     """
-    types_all, result = [*node.input_types, node.layer.quantization], node.layer.quantization
-    for types in types_all:
+    result, all_types = node.layer.quantization, (*node.input_types, node.layer.quantization)
+    for types in all_types:
         if types is None or types.element not in ELEMENTS:
             what = "real numbers" if types is None else types.element.value
             raise node.refusal(f"with {what} in a network of quantised integers")
     assert result is not None
-    if any(types and types.is_fixed_point != result.is_fixed_point for types in types_all):
+    if len({types.is_fixed_point for types in all_types if types is not None}) > 1:
         raise node.refusal("between integers in fixed point and in single precision")
-    if any(types and types.element is not node.element for types in types_all):
+    if any(types is not None and types.element is not node.element for types in all_types):
         raise node.refusal("between integers of 8 and of 16 bits")
     return result
 
 
 def input_type(node: LayerNode, index: int = 0) -> Quantization:
-    """Return how an input is stored, which is quantised."""
+    """Return how an input of integers is stored."""
     types = node.input_types[index]
     assert types is not None
     return types
 
 
 def stored_type(node: LayerNode, role: str, element: Element = Element.INT8) -> Quantization:
-    """Return how weights are stored. Raises UnsupportedOperator where not in that type."""
+    """Return how weights are stored. Raises UnsupportedOperator for elements of another type."""
     quantization = node.layer.stored_as(role).quantization
     if quantization is None or quantization.element is not element:
         raise node.refusal(f"whose {role} is not stored as integers of {8 * element.bytes} bits")
@@ -118,31 +118,29 @@ def scaling(node: LayerNode, role: str, *, reads_initial_sums: bool = True) -> F
     """
     weights, input_types, result = stored_type(node, role), input_type(node), result_type(node)
     is_short, is_fixed_point = result.element is Element.INT16, result.is_fixed_point
+    arrays = derived_arrays(node.layer, node.input_types)
     bias = NULL
     if "bias" in node.weights:
         bias = node.symbol("bias", node.weights["bias"].astype(np.int64 if is_short else np.int32))
     initial = _initial_sums(node, role) if reads_initial_sums and node.tables.has_helium else NULL
     fields: dict[str, object] = {"bias": bias_after_initial_sums(node, bias, initial)}
-    kind = SumKind(has_small_factors=False, has_narrow_sums=False)
-    if is_fixed_point:
-        arrays = derived_arrays(node.layer, node.input_types)
-        fields |= {name: node.derived(name) for name in ("multipliers", "exponents")}
-        has_small_factors = not is_short and int(arrays["exponents"].max()) < 0
-        is_scaled = arrays["multipliers"] != 0
-        kind = SumKind(has_small_factors, has_small_factors and _are_narrow(node, role, is_scaled))
-    else:
-        fields["factors"] = node.derived("factors")
+    names = ("multipliers", "exponents") if is_fixed_point else ("factors",)
+    fields |= {name: node.derived(name) for name in names}
     if is_short and is_fixed_point:  # without zero points
         scatters = node.layer.operator.scatters_products
         fields |= {"zero_in": 0, "is_wide": scatters or has_wide_sums(input_types, node.weights)}
     else:
-        fields |= {"zero_in": input_types.zero_point, "zero_out": result.zero_point}
+        fields |= zero_fields(input_types, result)
     fields |= limit_fields(node)
     if node.tables.weights_have_zeros:
         fields["zero_with"] = weights.zero_point
     if is_fixed_point and node.tables.sums_round_once:
         fields["rounds_once"] = layer_rounds_once(node.layer)
         fields["further"] = node.derived("further") if "further" in arrays else NULL
+    kind = SumKind(has_small_factors=False, has_narrow_sums=False)
+    if is_fixed_point and not is_short and int(arrays["exponents"].max()) < 0:
+        is_narrow = _are_narrow(node, role, arrays["multipliers"])
+        kind = SumKind(has_small_factors=True, has_narrow_sums=is_narrow)
     node.tables.sum_kinds.add(kind)
     if node.tables.sums_are_mixed:
         fields |= kind._asdict()
@@ -181,14 +179,17 @@ def _initial_sums(node: LayerNode, role: str) -> str:
     return symbol
 
 
-def _are_narrow(node: LayerNode, role: str, is_scaled: Array) -> bool:
-    """Whether each sum is below 2 ** 30. is_scaled: output channels whose multiplier is not zero."""
+def _are_narrow(node: LayerNode, role: str, multipliers: Array) -> bool:
+    """Whether 30 bits hold each sum of an output channel whose multiplier is not 0.
+
+    Weights are taken to have no zero point: no assembly is written for a library of other weights.
+    """
     magnitudes = np.abs(_by_output(node.weights[role]))
     # The rows of a transposed convolution are those of its input channels.
     scatters = node.layer.operator.scatters_products
     sums = magnitudes.sum() if scatters else magnitudes.sum(axis=1)
     bounds = LARGEST_MAGNITUDE * sums + np.abs(_bias(node))
-    return bool(np.max(np.where(is_scaled, bounds, 0)) < 2**30)
+    return bool(np.max(np.where(multipliers != 0, bounds, 0)) < 2**30)
 
 
 def _bias(node: LayerNode) -> Array:
@@ -230,19 +231,18 @@ def zero_fields(source: Quantization | None, result: Quantization | None) -> dic
 
 def table_symbol(node: LayerNode, table: LookupTable) -> str:
     """Return the symbol of a lookup table, whose function is computed for all 256 integers."""
+    result_type(node)  # raises for types that no kernel has
     builder = NetworkBuilder("table")
     source = builder.input((1, 1, 256), element=Element.INT8, quantization=table.source)
-    result_type(node)
-    output = builder.add(
-        *(table.operator, source), name="result", quantization=table.result, epilogue=table.epilogue
-    )
+    operator, result, epilogue = table.operator, table.result, table.epilogue
+    output = builder.add(operator, source, name="table", quantization=result, epilogue=epilogue)
     builder.output(output)
     model = Model(network=builder.network(), weights={output: node.weights})
     values = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
     try:
         results = run_layer_by_layer(model, {source: values})["output"]
     except ExecutionError:
-        raise node.refusal(f"of quantised integers: {table.operator.in_words()}") from None
+        raise node.refusal(f"of quantised integers: {operator.in_words()}") from None
     return node.computed("table", results)
 
 
@@ -260,23 +260,21 @@ def softmax_fields(node: LayerNode) -> Fields:
 
     least: the most negative difference whose power is not 0 (`fixed_point.functions.softmax_int8`).
     """
-    pair = difference_multiplier(input_type(node).scale)
-    if pair[1] < 0:
+    factor, exponent = difference_multiplier(input_type(node).scale)
+    if exponent < 0:
         raise node.refusal("of quantised integers with so small a scale")
-    return {**factor_fields(pair), "least": -min(input_radius(DIFFERENCE_BITS, pair[1]), 256)}
+    least = -min(input_radius(DIFFERENCE_BITS, exponent), 256)
+    return {**factor_fields((factor, exponent)), "least": least}
 
 
 def by_columns(node: LayerNode) -> LayerNode:
-    """Return a product with the matrix of its weights transposed, in the order of a dense layer."""
+    """Return a matrix product with its weights as a dense layer has them: a row for each output."""
     matrix = np.ascontiguousarray(node.weights["matrix"].T)
     return replace(node, weights={**node.weights, "matrix": matrix})
 
 
 def packed_rows(kernel: Array, _groups: int) -> Array:
-    """Return filters (filters, inputs, rows, columns) as integers.c reads them.
-
-    Filter by filter, in each tap by tap, input by input.
-    """
+    """Return filters (filters, inputs, rows, columns) in the order of integers.c: inputs innermost."""
     return kernel.transpose(0, 2, 3, 1).reshape(-1)
 
 

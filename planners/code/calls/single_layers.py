@@ -7,7 +7,6 @@ formulas are those of `cnn2csdf.fixed_point.single_precision`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from planners.code.calls.layers import (
     pooling_fields,
     step_initialiser,
 )
+from planners.code.calls.moves import joined_fields
 from planners.code.calls.reductions import attention_fields, cube, product_fields
 from planners.code.calls.rescaling import (
     attending,
@@ -277,13 +277,9 @@ def rescaled_concatenation(node: LayerNode, operator: op.Concatenation) -> Kerne
     ]
     node.tables.wanted.add("table")
     listed = node.table("table", "tables", tables)
-    dims, axis = node.layer.shape.dims, operator.axis
-    if node.layer.shape.is_map:
-        return node.call("join_by_tables", "joining_by_tables", axis=axis, pieces=1, tables=listed)
-    pieces = prod(dims[:axis])
-    return node.call(
-        "join_pieces_by_tables", "joining_by_tables", axis=3, pieces=pieces, tables=listed
-    )
+    kernel = "join_by_tables" if node.layer.shape.is_map else "join_pieces_by_tables"
+    fields = joined_fields(node, operator.axis)
+    return node.call(kernel, "joining_by_tables", **fields, tables=listed)
 
 
 _SINGLE: dict[type, Emitter] = {
