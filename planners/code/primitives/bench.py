@@ -7,7 +7,7 @@ do not depend on weight values: a single array, in flash on a microcontroller, r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
@@ -22,7 +22,7 @@ from planners.code.c_text import identifier, string_literal, wrapped
 from planners.code.initialisers import structures_of
 from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import source, used
-from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
+from planners.code.primitives.calls import FILES, PlacedTensor, PrimitiveCalls, PrimitiveTables
 from planners.code.primitives.program import prologue, steps_table
 from planners.primitives.library.layers import layout_changes
 from planners.primitives.library.primitive import ELEMENT_BYTES
@@ -33,7 +33,7 @@ TIMES = ("nanoseconds", "spread_nanoseconds")  # which the program adds
 ALIGNMENT = 64
 
 
-class _Weights(WayTables):
+class _Weights(PrimitiveTables):
     """A single array that replaces all weights; taken: bytes requested since the last reset."""
 
     most = taken = 0
@@ -70,7 +70,7 @@ class _BenchWriter:
     def __init__(self, model: Model, ram: float, flash: float, name: str) -> None:
         self.network, self.name = model.network, name
         self.tables = _Weights(name)
-        self.calls = WayCalls(model, self.tables)
+        self.calls = PrimitiveCalls(model, self.tables)
         self._ram, self._flash = ram, flash
         self.arena = 0
         self.rows: list[str] = []
@@ -80,70 +80,66 @@ class _BenchWriter:
     def add_all(self) -> None:
         """Add all variants of all layers, and all changes of layout between them."""
         same: dict[object, list[Layer]] = {}
-        ways: list[tuple[str, Variant]] = []
+        fitting: list[tuple[str, Variant]] = []
         for layer in self.network.layers:
             key = (layer.operator, self.network.input_shapes(layer), layer.epilogue)
             same.setdefault((key, layer.name if layer.is_input else ""), []).append(layer)
         for layers in same.values():
-            variants = [way for way in self._ways(layers[0]) if self._add_way(layers, way)]
+            variants = self._variants(layers[0])
+            variants = [variant for variant in variants if self._add_variant(layers, variant)]
             if not variants:
                 raise InvalidPlan(
                     f"layer {layers[0].name!r} fits in no way into the RAM ({_known(self._ram)}) and "
                     f"the flash ({_known(self._flash)}); raise --ram or --flash"
                 )
-            ways += [(layer.name, way) for layer in layers for way in variants]
+            fitting += [(layer.name, variant) for layer in layers for variant in variants]
             self.layers += 1
         changes: dict[tuple[Shape, str, str], list[list[object]]] = {}
-        for link, before, after in layout_changes(self.network, ways):
+        for link, before, after in layout_changes(self.network, fitting):
             shape = self.network.layer(link.producer).shape
             row = [link.consumer, "", before, after, 0, 0, link.producer, link.index]
             changes.setdefault((shape, before, after), []).append(row)
         for (shape, before, after), rows in changes.items():
-            lies = self._lying([(shape, before), (shape, after)])
-            self._add(self.calls.change(*lies), rows)
+            placed, end = _placed([(shape, before), (shape, after)])
+            if end > self._ram:
+                raise InvalidPlan(
+                    f"the output of layer {rows[0][-2]!r} in two layouts takes {end} bytes, more than "
+                    f"the RAM ({_known(self._ram)}); raise --ram"
+                )
+            self.arena = max(self.arena, end)
+            self._add(self.calls.change(*placed), rows)
             self.layers += 1
 
-    def _ways(self, layer: Layer) -> tuple[Variant, ...]:
-        is_input = layer.is_input
-        return (Variant(LAYER, CHW, CHW),) if is_input else self.calls.ways(layer)
+    def _variants(self, layer: Layer) -> Sequence[Variant]:
+        return (Variant(LAYER, CHW, CHW),) if layer.is_input else self.calls.variants(layer)
 
-    def _add_way(self, layers: list[Layer], way: Variant) -> bool:
+    def _add_variant(self, layers: list[Layer], variant: Variant) -> bool:
         """Add a variant of equal layers if it fits into RAM and flash; return whether it does."""
         layer, shapes = layers[0], self.network.input_shapes(layers[0])
-        source = way.input_layout
+        source = variant.input_layout
         if layer.is_input:  # which is copied from the caller's memory
             shapes, source = (layer.shape,), HWC
-        size = self.calls.workspace_bytes(layer, way)
-        lies = self._lying(
-            [*((shape, source) for shape in shapes), (layer.shape, way.output_layout)]
+        size = self.calls.workspace_bytes(layer, variant)
+        placed, end = _placed(
+            [*((shape, source) for shape in shapes), (layer.shape, variant.output_layout)]
         )
-        end = lies[-1].offset + lies[-1].elements * ELEMENT_BYTES
-        place = -(-end // ALIGNMENT) * ALIGNMENT
-        if place + size > self._ram:
+        if end + size > self._ram:
             return False
         before, self.tables.taken = self.tables.most, 0
         if layer.is_input:
-            work = self.calls.change(*lies)
+            work = self.calls.change(*placed)
         else:
-            work = self.calls.work(layer, way, lies[:-1], lies[-1], place)
+            work = self.calls.work(layer, variant, placed[:-1], placed[-1], end)
         if self.tables.taken > self._flash:
             self.tables.most = before
             return False
-        self.arena = max(self.arena, place + size)
+        self.arena = max(self.arena, end + size)
         costs = (size, self.tables.taken, "", "")
-        self._add(work, [[layer.name, *way, *costs] for layer in layers])
+        self._add(work, [[layer.name, *variant, *costs] for layer in layers])
         return True
 
-    def _lying(self, tensors: list[tuple[Shape, str]]) -> list[Lying]:
-        """Place tensors consecutively in the arena, aligned to ALIGNMENT."""
-        tensors_placed, offset = [], 0
-        for shape, layout in tensors:
-            tensors_placed.append(Lying(shape=shape, layout=layout, offset=offset))
-            offset += -(-shape.elements * ELEMENT_BYTES // ALIGNMENT) * ALIGNMENT
-        self.arena = max(self.arena, offset)
-        return tensors_placed
-
     def _add(self, work: str, rows: list[list[object]]) -> None:
+        """Add a candidate. work: its initialiser; rows: of the profile that its time is for."""
         self.candidates.append(
             f"{{.of = {structures_of(FILES).designated('work', work)},\n     "
             f".first_row = {len(self.rows)}, .rows = {len(rows)}, .layer = {self.layers}}},"
@@ -233,8 +229,8 @@ def bench(
     ram: bytes for the feature maps and the workspace of a layer; flash: bytes for its weights.
     package: the contents of the file banners.
 
-    Raises UnsupportedOperator for a layer without C. Raises InvalidPlan for a quantised layer, and for
-    a layer if none of its variants fits.
+    Raises UnsupportedOperator for a layer without C. Raises InvalidPlan for a quantised layer, for a
+    layer if none of its variants fits, and for a change of layout that does not fit.
     """
     writing = _BenchWriter(model, ram or inf, flash or inf, identifier(name or model.network.name))
     writing.add_all()
@@ -246,6 +242,15 @@ def bench(
         arena_bytes=writing.arena,
         weight_bytes=writing.tables.most,
     )
+
+
+def _placed(tensors: Sequence[tuple[Shape, str]]) -> tuple[list[PlacedTensor], int]:
+    """Shapes and layouts as tensors one after the other, aligned, and the next free byte."""
+    placed, offset = [], 0
+    for shape, layout in tensors:
+        placed.append(PlacedTensor(shape=shape, layout=layout, offset=offset))
+        offset += -(-shape.elements * ELEMENT_BYTES // ALIGNMENT) * ALIGNMENT
+    return placed, offset
 
 
 def _known(limit: float) -> str:

@@ -44,7 +44,7 @@ FILES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lying:
+class PlacedTensor:
     """A tensor in the arena: its offset, in bytes, and its layout."""
 
     shape: Shape
@@ -52,7 +52,7 @@ class Lying:
     offset: int
 
     @property
-    def c(self) -> str:
+    def as_c_map(self) -> str:
         """Return the initialiser of a `map`; a vector is a map of one pixel."""
         channels, height, width = self.shape.dims if self.shape.is_map else (self.elements, 1, 1)
         by_maps = {"channel": height * width, "row": width, "column": 1}
@@ -72,7 +72,7 @@ class Lying:
         return self.shape.is_map and self.layout == CHW
 
 
-class WayTables(Tables):
+class PrimitiveTables(Tables):
     """The tables of a program of primitives, with weights that primitives prepare."""
 
     def prepared(self, name: str, owner: object, size: int, make: Callable[[], Array]) -> str:
@@ -83,10 +83,10 @@ class WayTables(Tables):
         return self.weights(name, array, owner)
 
 
-class WayCalls:
+class PrimitiveCalls:
     """Emitter of the table entries of layers in the variants of a selection."""
 
-    def __init__(self, model: Model, tables: WayTables) -> None:
+    def __init__(self, model: Model, tables: PrimitiveTables) -> None:
         """Take a model of real numbers, with weights."""
         self._model, self.tables = model, tables
         self._calls = LayerCalls(model, tables)
@@ -102,20 +102,29 @@ class WayCalls:
         """The initialisers of all operators that follow a layer in place."""
         return self._calls.steps
 
-    def ways(self, layer: Layer) -> tuple[Variant, ...]:
+    def variants(self, layer: Layer) -> tuple[Variant, ...]:
         """Return the variants of a layer with a C function. Raises UnsupportedOperator for none."""
-        variants = [way for way in layer_variants(self.network, layer) if self._has_c(layer, way)]
+        variants = tuple(
+            variant
+            for variant in layer_variants(self.network, layer)
+            if self._has_c(layer, variant)
+        )
         if not variants:
             raise self._calls.node(layer).refusal("by primitives")
-        return tuple(variants)
+        return variants
 
-    def _has_c(self, layer: Layer, way: Variant) -> bool:
+    def _has_c(self, layer: Layer, variant: Variant) -> bool:
         if layer.operator.filter_bank is not None:
-            return _function_of(primitive_of(way)) is not None
+            return _function_of(primitive_of(variant)) is not None
         return True
 
     def work(
-        self, layer: Layer, way: Variant, inputs: Sequence[Lying], output: Lying, workspace: int
+        self,
+        layer: Layer,
+        variant: Variant,
+        inputs: Sequence[PlacedTensor],
+        output: PlacedTensor,
+        workspace: int,
     ) -> str:
         """Return the initialiser of a `work`. workspace: its offset in bytes.
 
@@ -124,7 +133,7 @@ class WayCalls:
         node = self._calls.node(layer)
         operator = layer.operator
         if operator.filter_bank is not None:
-            function, numbers = self._convolution(node, way)
+            function, numbers = self._convolution(node, variant)
         else:
             function, numbers = self._other(node, inputs, output)
         self.tables.wanted.add(function)
@@ -145,41 +154,41 @@ class WayCalls:
         )
 
     def _tensors(
-        self, function: str, numbers: str, inputs: Sequence[Lying], output: Lying
+        self, function: str, numbers: str, inputs: Sequence[PlacedTensor], output: PlacedTensor
     ) -> Fields:
         """The fields of a `work` for its function, its parameters and its tensors."""
-        maps = self.tables.defined("map", "inputs", [operand.c for operand in inputs])
-        tensors = {"inputs": maps, "output": output.c, "input_count": len(inputs)}
+        maps = self.tables.defined("map", "inputs", [operand.as_c_map for operand in inputs])
+        tensors = {"inputs": maps, "output": output.as_c_map, "input_count": len(inputs)}
         return {"compute": function, "numbers": numbers, **tensors}
 
-    def change(self, source: Lying, target: Lying) -> str:
+    def change(self, source: PlacedTensor, target: PlacedTensor) -> str:
         """Return the initialiser of a `work` that changes the layout of a map."""
         self.tables.wanted.add("change_layout")
         nothing = {"workspace": 0, "bias": NULL, "steps": NULL, "step_count": 0, "is_gathered": 0}
         return initialiser({**self._tensors("change_layout", NULL, [source], target), **nothing})
 
-    def workspace_bytes(self, layer: Layer, way: Variant) -> int:
+    def workspace_bytes(self, layer: Layer, variant: Variant) -> int:
         """Return the bytes of the workspace that the C of a layer writes."""
         size = 0
         if layer.operator.filter_bank is not None:
             sizes = convolution_sizes(layer, self.network.input_shapes(layer)[0])
-            size = primitive_of(way).workspace_bytes(sizes)
-        if layer.shape.is_map and way.output_layout == CHW and _responds(layer):
+            size = primitive_of(variant).workspace_bytes(sizes)
+        if layer.shape.is_map and variant.output_layout == CHW and _responds(layer):
             size = max(size, float_bytes(layer.shape.channels))
         return size
 
-    def _convolution(self, node: LayerNode, way: Variant) -> tuple[str, str]:
-        primitive = primitive_of(way)
+    def _convolution(self, node: LayerNode, variant: Variant) -> tuple[str, str]:
+        primitive = primitive_of(variant)
         sizes = convolution_sizes(node.layer, node.inputs[0])
         function = _function_of(primitive)
         if function is None or not primitive.applies(sizes):
             raise node.refusal(
-                f"by primitive {way.primitive!r}; choose from what `csdf deploy --bench` measures, or "
-                f"with `csdf plan primitives --without {way.primitive.split()[0]}`"
+                f"by primitive {variant.primitive!r}; choose from what `csdf deploy --bench` measures, "
+                f"or with `csdf plan primitives --without {variant.primitive.split()[0]}`"
             )
         weights = self.tables.prepared(
             f"{self.tables.name_of(node.layer.name)}_kernel",
-            (node.layer.name, way),
+            (node.layer.name, variant),
             primitive.parameter_bytes(sizes),
             lambda: primitive.prepare(sizes, node.weights["kernel"]),
         )
@@ -189,7 +198,9 @@ class WayCalls:
         fields = windows if kind == "windows" else {"at": windows, **more}
         return function, node.structure(kind, **fields)
 
-    def _other(self, node: LayerNode, inputs: Sequence[Lying], output: Lying) -> tuple[str, str]:
+    def _other(
+        self, node: LayerNode, inputs: Sequence[PlacedTensor], output: PlacedTensor
+    ) -> tuple[str, str]:
         """Return function and numbers of a layer that is no convolution."""
         operator = node.layer.operator
         match operator:

@@ -23,7 +23,7 @@ from planners.code.names import TensorNames
 from planners.code.packaging import PLAIN, Package, version_macro
 from planners.code.parts import comment, functions_in, used
 from planners.code.ports import LibraryPort
-from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
+from planners.code.primitives.calls import FILES, PlacedTensor, PrimitiveCalls, PrimitiveTables
 from planners.code.sources import Written, require_weights, weights_header, weights_text
 from planners.code.status import (
     checked_function,
@@ -66,8 +66,8 @@ class _ProgramWriter:
     def __init__(self, model: Model, plan: StreamingPlan, name: str, package: Package) -> None:
         self.network, self.plan, self.name, self._package = model.network, plan, name, package
         self._names = TensorNames(self.network, package.renamed)
-        self.tables = WayTables(name, name_of=self._names.__getitem__)
-        self.calls = WayCalls(model, self.tables)
+        self.tables = PrimitiveTables(name, name_of=self._names.__getitem__)
+        self.calls = PrimitiveCalls(model, self.tables)
         self._buffers = {buffer.name: buffer for buffer in plan.buffers}
         taken = [*reserved(name), *WORDS]
         self.inputs, self.outputs = (
@@ -94,7 +94,7 @@ class _ProgramWriter:
         group = self.plan.groups[number]
         for copy in group.transfers:
             source, target = self._buffers[copy.source], self._buffers[copy.target]
-            yield f"{self.calls.change(self._lying(source), self._lying(target))},"
+            yield f"{self.calls.change(self._placed(source), self._placed(target))},"
         for stage in group.stages:
             yield self._work(number, stage)
 
@@ -102,20 +102,20 @@ class _ProgramWriter:
         layer = self.network.layer(stage.result)
         if stage.primitive is None or len(stage.layers) > 1:
             raise InvalidPlan(f"layer {layer.name!r} has no primitive, beside layers that have one")
-        way = Variant(stage.primitive.name, stage.primitive.reads, stage.primitive.writes)
+        variant = Variant(stage.primitive.name, stage.primitive.reads, stage.primitive.writes)
         workspaces = self._alive(number, Kind.SCRATCH)
         workspaces = [buffer for buffer in workspaces if layer.name in buffer.readers]
         offset, size = (workspaces[0].offset, workspaces[0].size) if workspaces else (0, 0)
-        needed = self.calls.workspace_bytes(layer, way)
+        needed = self.calls.workspace_bytes(layer, variant)
         if needed > size:
             raise InvalidPlan(
                 f"layer {layer.name!r} has a workspace of {size} bytes; "
-                f"{way.primitive!r} needs {needed}"
+                f"{variant.primitive!r} needs {needed}"
             )
-        inputs = [self._lying(self._buffer(tensor, number, layer.name)) for tensor in layer.inputs]
-        output = self._lying(self._buffer(layer.name, number))
-        text = self.calls.work(layer, way, inputs, output, offset)
-        return f"{text}, /* {comment(f'{layer.name}: {way.primitive}')} */"
+        inputs = [self._placed(self._buffer(tensor, number, layer.name)) for tensor in layer.inputs]
+        output = self._placed(self._buffer(layer.name, number))
+        text = self.calls.work(layer, variant, inputs, output, offset)
+        return f"{text}, /* {comment(f'{layer.name}: {variant.primitive}')} */"
 
     def _alive(self, group: int, kind: Kind) -> list[StreamBuffer]:
         return [
@@ -133,9 +133,9 @@ class _ProgramWriter:
             raise InvalidPlan(f"the plan has no whole {tensor!r} in group {group + 1}")
         return chosen[-1]
 
-    def _lying(self, buffer: StreamBuffer) -> Lying:
+    def _placed(self, buffer: StreamBuffer) -> PlacedTensor:
         shape = self.network.layer(buffer.tensor).shape
-        return Lying(shape=shape, layout=buffer.layout or CHW, offset=buffer.offset)
+        return PlacedTensor(shape=shape, layout=buffer.layout or CHW, offset=buffer.offset)
 
     def written(self) -> Written:
         wanted = self.tables.wanted | {"work_on", "move_map", "map", "work", "step"}
@@ -198,13 +198,13 @@ typedef struct {{
 
     def _source(self, wanted: set[str]) -> str:
         name = self.name
-        lies: list[Lying] = []
+        placed: list[PlacedTensor] = []
         moves: dict[bool, list[str]] = {True: [], False: []}
         for port in (*self.inputs, *self.outputs):
-            is_input, at = port in self.inputs, len(lies)
+            is_input, at = port in self.inputs, len(placed)
             group = 0 if is_input else len(self.plan.groups) - 1
-            there = self._lying(self._buffer(port.tensor, group))
-            lies += [Lying(shape=there.shape, layout=HWC, offset=0), there]
+            there = self._placed(self._buffer(port.tensor, group))
+            placed += [PlacedTensor(shape=there.shape, layout=HWC, offset=0), there]
             outside = f"{port.parameter}, &ends[{at}]"
             inside = f"state->arena + ends[{at + 1}].offset, &ends[{at + 1}]"
             ends = f"{outside}, {inside}" if is_input else f"{inside}, {outside}"
@@ -224,7 +224,7 @@ typedef struct {{
             f'#include "{name}_weights.h"',
             *self.tables.definitions(structures),
             steps_table(self.calls),
-            structures.table("map", "ends", [f"{position.c}," for position in lies]),
+            structures.table("map", "ends", [f"{position.as_c_map}," for position in placed]),
             structures.table("work", "works", self.works),
             checks_defined(name),
             init_defined(name, ["arena"], "    state->arena = arena;\n", is_wide=True),
@@ -235,7 +235,7 @@ typedef struct {{
         return short_lines("\n\n".join(piece for piece in pieces if piece))
 
 
-def prologue(name: str, calls: WayCalls, types: str) -> str:
+def prologue(name: str, calls: PrimitiveCalls, types: str) -> str:
     """Return the beginning of a C file with primitives. types: C that names the element."""
     return f"""#include <math.h>
 #include <stddef.h>
@@ -250,6 +250,6 @@ def prologue(name: str, calls: WayCalls, types: str) -> str:
 #define MOST_NEIGHBOURS {calls.most_neighbours}"""
 
 
-def steps_table(calls: WayCalls) -> str:
+def steps_table(calls: PrimitiveCalls) -> str:
     """Return the table of what follows layers in place; empty where nothing does."""
     return structures_of(FILES).table("step", "steps", calls.steps) if calls.steps else ""

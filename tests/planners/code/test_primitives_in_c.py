@@ -14,7 +14,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan, UnsupportedOperator
 from planners.code.library import library, write_folder, write_library
 from planners.code.primitives.bench import bench
-from planners.code.primitives.calls import WayCalls, WayTables
+from planners.code.primitives.calls import PrimitiveCalls, PrimitiveTables
 from planners.plan.plan import Kind
 from planners.primitives.library.layers import layer_variants
 from planners.primitives.planned import planned_primitives, streaming_plan
@@ -53,7 +53,7 @@ SHAPES = {  # input, convolution
 
 def planned(model, ways):
     """The plan of a selection, with the workspaces that its C needs."""
-    calls = WayCalls(model, WayTables("x"))
+    calls = PrimitiveCalls(model, PrimitiveTables("x"))
     sizes = {
         layer.name: calls.workspace_bytes(layer, ways[layer.name]) for layer in model.network.layers
     }
@@ -68,8 +68,8 @@ def in_all_ways():
         single = NetworkBuilder()
         single.output(single.add(operator, single.input(dims), name="layer"))
         network = single.network()
-        calls = WayCalls(Model(network=network), WayTables("x"))
-        for way in calls.ways(network.layer("layer")):
+        calls = PrimitiveCalls(Model(network=network), PrimitiveTables("x"))
+        for way in calls.variants(network.layer("layer")):
             layer = f"{name}: {' '.join(way)}"
             ways[layer] = way
             builder.output(builder.add(operator, source, name=layer), name=f"output of {layer}")
@@ -121,10 +121,12 @@ SMALL = small()
 
 def any_ways(seed):
     """A way with C for each layer of the small network."""
-    calls = WayCalls(SMALL, WayTables("x"))
+    calls = PrimitiveCalls(SMALL, PrimitiveTables("x"))
     chosen = random.Random(seed)
     return {
-        layer.name: chosen.choice(calls.ways(layer)) if layer.inputs else Variant(LAYER, CHW, CHW)
+        layer.name: chosen.choice(calls.variants(layer))
+        if layer.inputs
+        else Variant(LAYER, CHW, CHW)
         for layer in SMALL.network.layers
     }
 
@@ -198,6 +200,20 @@ def test_ways_that_do_not_fit_are_not_timed():
     assert little.arena_bytes <= 16_000
     assert little.weight_bytes <= 3000
     assert 50 < little.ways < everything.ways
+
+
+def test_a_change_of_layout_that_does_not_fit_is_refused():
+    builder = NetworkBuilder()
+    wide = builder.add(
+        convolution(16, (3, 3), padding=ROUND), builder.input((3, 32, 32)), name="wide"
+    )
+    builder.output(builder.add(convolution(1, (3, 3), padding=ROUND), wide))
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    needed = 2 * 16 * 32 * 32 * 4  # more than any layer has
+    with pytest.raises(InvalidPlan, match=f"layer 'wide' in two layouts takes {needed} bytes"):
+        bench(model, ram=80_000)
+    assert bench(model, ram=needed).arena_bytes == needed
 
 
 def test_a_primitive_without_c_is_refused_by_name():
