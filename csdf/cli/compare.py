@@ -21,11 +21,12 @@ from csdf.cli.options import concurrency
 from csdf.comparison.comparison import AGREES, DIFFERS, NO_ANSWER, NOT_ASKED, Verdict, compare
 from csdf.comparison.methods import ABOVE, compare_method
 from csdf.comparison.tools import QUESTIONS, Program, kiter, sdf3
-from csdf.errors import CsdfError, GaveUp, UnreadableFile
+from csdf.errors import CsdfError, UnreadableFile
 from csdf.io.files import suffix_of
 from csdf.io.latex import booktabs, escaped
 from csdf.model.graph import Graph
-from csdf.time_limit import Stop
+from csdf.status import Ended
+from csdf.time_limit import ENDS, Stop, reason_of
 from csdf.units import time_in_words
 
 SECONDS = 20.0  # for an answer
@@ -110,10 +111,11 @@ def _questions(text: str) -> tuple[str, ...]:
 
 
 class ComparedFile(NamedTuple):
-    """The verdicts about the graph of a file; its exit code is UNKNOWN after Ctrl-C."""
+    """The verdicts about the graph of a file: all, or those until an error or Ctrl-C."""
 
     verdicts: list[Verdict]
     exit_code: int
+    is_interrupted: bool = False
 
 
 def work(options: argparse.Namespace) -> int:
@@ -124,17 +126,17 @@ def work(options: argparse.Namespace) -> int:
     programs = _programs(options)
     methods = {name: entries.method(name) for name in options.method}
     verdicts_of: dict[str, list[Verdict]] = {}
-    code = answers.ANSWERED
+    code, is_interrupted = answers.ANSWERED, False
     task = partial(_compared_file, programs=programs, methods=methods, options=options)
     try:
         for path, compared in zip(files, in_order(task, files, options.workers), strict=False):
             verdicts_of[path] = compared.verdicts
-            code = max(code, compared.exit_code)
-            if code == answers.UNKNOWN:
+            code, is_interrupted = max(code, compared.exit_code), compared.is_interrupted
+            if is_interrupted:
                 break
     except KeyboardInterrupt:  # between two files, or where processes compare them
-        code = answers.UNKNOWN
-    if code == answers.UNKNOWN:
+        code, is_interrupted = answers.UNKNOWN, True
+    if is_interrupted:
         remark(options.program, "interrupted; the comparisons so far are shown")
     pairs = [(path, verdict) for path, rows in verdicts_of.items() for verdict in rows]
     verdicts = [verdict for _, verdict in pairs]
@@ -164,14 +166,16 @@ def _compared_file(
             if not (options.json or options.json_lines):
                 lines = _lines(path, verdict, width, is_first=len(verdicts) == 1)
                 print(answers.one_text(lines), flush=True)
-    except (GaveUp, KeyboardInterrupt):
-        return ComparedFile(verdicts, answers.UNKNOWN)
-    except CsdfError as error:
-        remark(options.program, str(error))
+    except (CsdfError, KeyboardInterrupt) as error:
+        is_late = isinstance(error, ENDS)
+        code = answers.UNKNOWN if is_late else answers.UNUSABLE
+        if is_late and reason_of(error).has(Ended.INTERRUPTED):
+            return ComparedFile(verdicts, code, is_interrupted=True)
+        remark(options.program, f"{path}: {error}" if is_late else str(error))
         if options.json_lines:
-            row = {"file": path, "error": str(error), "exit_code": answers.UNUSABLE}
+            row = {"file": path, "error": str(error), "exit_code": code}
             print(answers.json_text(row, indent=None), flush=True)
-        return ComparedFile(verdicts, answers.UNUSABLE)
+        return ComparedFile(verdicts, code)
     if options.json_lines:
         row = {"file": path, "verdicts": [verdict.to_json() for verdict in verdicts]}
         print(answers.json_text(row, indent=None), flush=True)
@@ -225,18 +229,18 @@ def _is_same(path: str, given: Graph, graph: Graph, options: argparse.Namespace)
     return suffix_of(path) == ".xml" and not is_bounded and not is_changed
 
 
-def _lines(path: str, one: Verdict, width: int, *, is_first: bool) -> Iterator[str]:
+def _lines(path: str, verdict: Verdict, width: int, *, is_first: bool) -> Iterator[str]:
     if is_first:
-        yield f"{path}: {one.graph}"
-    what = f"  {one.tool:<{width}}  {_word(one.question):<10}  {one.verdict}"
-    if one.verdict == DIFFERS:
-        yield f"{what}: csdf {one.ours}; {one.tool} {one.theirs}"
-        yield f"  {'':<{width}}  {'':<10}  {one.reason or 'open: no reason is known'}"
+        yield f"{path}: {verdict.graph}"
+    what = f"  {verdict.tool:<{width}}  {_word(verdict.question):<10}  {verdict.verdict}"
+    if verdict.verdict == DIFFERS:
+        yield f"{what}: csdf {verdict.ours}; {verdict.tool} {verdict.theirs}"
+        yield f"  {'':<{width}}  {'':<10}  {verdict.reason or 'open: no reason is known'}"
         return
-    text = f"{what}: {one.ours}" if one.verdict == AGREES and one.ours else what
-    if one.verdict == ABOVE:
-        text = f"{what}: {one.theirs}, csdf {one.ours}"
-    yield f"{text}; {one.reason}" if one.reason else text
+    text = f"{what}: {verdict.ours}" if verdict.verdict == AGREES and verdict.ours else what
+    if verdict.verdict == ABOVE:
+        text = f"{what}: {verdict.theirs}, csdf {verdict.ours}"
+    yield f"{text}; {verdict.reason}" if verdict.reason else text
 
 
 def _word(question: str) -> str:
@@ -278,19 +282,19 @@ def _summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
         )
 
 
-def _times(one: Mapping[str, Any]) -> str:
-    """The seconds of both, for the answers that were compared."""
-    if not one["agrees"] + one["valid"] + one["differs"]:
+def _times(count: Mapping[str, Any]) -> str:
+    """Return the seconds of a tool and of csdf for the answers that were compared."""
+    if not count["agrees"] + count["valid"] + count["differs"]:
         return ""
-    return f"; {time_in_words(one['seconds'])}, csdf {time_in_words(one['own_seconds'])}"
+    return f"; {time_in_words(count['seconds'])}, csdf {time_in_words(count['own_seconds'])}"
 
 
-def _table(found: dict[str, list[Verdict]]) -> str:
-    verdicts_all = [verdict for verdicts in found.values() for verdict in verdicts]
+def _table(verdicts_of: dict[str, list[Verdict]]) -> str:
+    verdicts_all = [verdict for verdicts in verdicts_of.values() for verdict in verdicts]
     asked = list(dict.fromkeys((verdict.tool, verdict.question) for verdict in verdicts_all))
     heads = ["graph", *(f"{escaped(tool)} {_word(question)}" for tool, question in asked)]
     rows = []
-    for path, verdicts in found.items():
+    for path, verdicts in verdicts_of.items():
         marks = {(verdict.tool, verdict.question): MARKS[verdict.verdict] for verdict in verdicts}
         name = verdicts[0].graph if verdicts else os.path.basename(path)
         rows.append([escaped(name), *(marks.get(key, "") for key in asked)])

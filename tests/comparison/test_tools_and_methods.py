@@ -13,6 +13,7 @@ import pytest
 
 from csdf.comparison.methods import Refused, compare_method, judged
 from csdf.io.graph_files import read_graph
+from csdf.io.sdf3 import initial_phases
 from csdf.mapping.search import best_mapping
 from csdf.time_limit import Stop
 from tests.cli.running import GRAPHS
@@ -237,6 +238,21 @@ def test_an_exception_of_a_method_is_no_answer(run, methods):
     assert code == 3
     assert "no answer: KeyError: 'oops'" in output
     assert "no answer; KeyError: 'oops'" in run("compare", EXAMPLE, "--method", "broken")[1]
+
+
+def test_a_file_that_takes_too_long_to_read_does_not_end_the_comparison(
+    run, methods, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(initial_phases, "MOST_FIRINGS", 3)
+    text = EXAMPLE.read_text().replace('rate="3,1"', 'rate="5*3;3,1"')
+    text = text.replace('rate="1,1"', 'rate="5*1;1,1"', 2).replace('time="1,3"', 'time="5*1;1,3"')
+    path = tmp_path / "begun.xml"
+    path.write_text(text)
+    code, output, remarks = run("compare", path, EXAMPLE, "--method", "rounds")
+    assert code == 3
+    assert f"{path}: the initial phases take more than 3 firings" in remarks
+    assert "interrupted" not in remarks
+    assert f"{EXAMPLE}: csdf_example" in output
 
 
 def test_an_unknown_method_is_refused_with_the_known_methods(run, methods):
