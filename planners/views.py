@@ -36,7 +36,7 @@ def _memory_comparison(value: MemoryComparison) -> str:
 @html.register
 def _fit(value: Fit) -> str:
     """Return the buffers of the plan as a picture, and the methods as a table by growing RAM."""
-    taken = value.best or value.least
+    taken = value.shown
     rows = [
         {
             "method": method.name,

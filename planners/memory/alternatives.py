@@ -68,7 +68,7 @@ def answer_with_alternatives(request: FitRequest, budget: Budget = None) -> Fit:
             changed = replace(changed, beside=replace(changed.beside, stack_bytes=stack))
         with suppress(InvalidNetwork):
             candidate = answer(changed, remaining.part(share=1 / (len(questions) - number)))
-            needed = candidate.needed_ram(candidate.best or candidate.least)
+            needed = candidate.needed_ram(candidate.shown)
             least = min(
                 (alternative.ram_bytes for alternative in smaller),
                 default=fit_found.needed_ram(fit_found.least),

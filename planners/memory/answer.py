@@ -293,8 +293,8 @@ class Fit(Tabular):
     beside: RamBeside | None = None
 
     def __repr__(self) -> str:
-        shown = self.best or self.least
-        return f"Fit({self.network}: {self.status}, {shown!r}, {self.flash_bytes} bytes of flash)"
+        plan = f"{self.shown!r}, {self.flash_bytes} bytes of flash"
+        return f"Fit({self.network}: {self.status}, {plan})"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each method."""
@@ -326,6 +326,11 @@ class Fit(Tabular):
     def least(self) -> FitMethod:
         """The plan with the minimum RAM."""
         return min(self.methods, key=lambda method: (method.with_state, method.mac_ratio))
+
+    @property
+    def shown(self) -> FitMethod:
+        """The best plan; the smallest plan if no plan fits."""
+        return self.best or self.least
 
     @property
     def core(self) -> Core | None:
@@ -372,7 +377,7 @@ class Fit(Tabular):
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
-        shown = self.best or self.least
+        shown = self.shown
         nearby = [alternative._asdict() for alternative in self.alternatives]
         return {
             "network": self.network,

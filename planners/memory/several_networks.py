@@ -52,12 +52,12 @@ class Together:
     @property
     def ram_bytes(self) -> int:
         """Bytes of the arena: the maximum over the networks."""
-        return max((fit.best or fit.least).ram_bytes for fit in self.fits)
+        return max(fit.shown.ram_bytes for fit in self.fits)
 
     @property
     def state_bytes(self) -> int:
         """Bytes of the execution states of all networks, which are not shared."""
-        return sum((fit.best or fit.least).state_bytes for fit in self.fits)
+        return sum(fit.shown.state_bytes for fit in self.fits)
 
     @property
     def needed_ram(self) -> int:
@@ -67,14 +67,13 @@ class Together:
     @property
     def stage_stack_bytes(self) -> int:
         """Bytes that the stages of the plans add to the stack."""
-        return max((fit.best or fit.least).stage_stack_bytes for fit in self.fits)
+        return max(fit.shown.stage_stack_bytes for fit in self.fits)
 
     @property
     def is_concurrent(self) -> bool:
         """Whether groups of two networks may be executed concurrently."""
         labels = [
-            {group.concurrent for group in (fit.best or fit.least).plan.groups} - {None}
-            for fit in self.fits
+            {group.concurrent for group in fit.shown.plan.groups} - {None} for fit in self.fits
         ]
         return any(first & second for first, second in combinations(labels, 2))
 
@@ -91,7 +90,7 @@ class Together:
     @property
     def nanoseconds(self) -> int | None:
         """Predicted time of a frame of each network; None if the time of a network is unknown."""
-        times = [(fit.best or fit.least).nanoseconds for fit in self.fits]
+        times = [fit.shown.nanoseconds for fit in self.fits]
         times_known = [time for time in times if time is not None]
         return sum(times_known) if len(times_known) == len(times) else None
 
@@ -166,7 +165,7 @@ def require_same_memories(plans: Sequence[StreamingPlan]) -> None:
 def stack_and_reserve(fit: Fit) -> int:
     """Bytes of the stack of the plan of a network, and of the reserve."""
     beside = 0 if fit.beside is None else fit.beside.bytes
-    return beside + (fit.best or fit.least).stage_stack_bytes
+    return beside + fit.shown.stage_stack_bytes
 
 
 Replan = Callable[[int, int], Fit]  # the answer for a network, by its number, with bytes of RAM
@@ -177,7 +176,7 @@ def within_one_ram(fits: Sequence[Fit], replan: Replan) -> list[Fit]:
 
     replan: called if the states of the other networks leave too few bytes.
     """
-    states = [(fit.best or fit.least).state_bytes for fit in fits]
+    states = [fit.shown.state_bytes for fit in fits]
     stacks = [stack_and_reserve(fit) for fit in fits]
     answers = []
     for number, fit in enumerate(fits):
@@ -205,7 +204,7 @@ def with_states_apart(fits: Sequence[Fit], again: Replan | None = None) -> list[
     """
     if len(fits) < 2:
         return list(fits)
-    shown_methods = [fit.best or fit.least for fit in fits]
+    shown_methods = [fit.shown for fit in fits]
     tops = [_top(method.plan) for method in shown_methods]
     states = [top + -top % ALIGNMENT for top in tops]
     if not any(states):

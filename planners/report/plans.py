@@ -42,7 +42,7 @@ class FitAnswer(NamedTuple):
     @property
     def method(self) -> FitMethod:
         """The method that is told of."""
-        return self.fit.best or self.fit.least
+        return self.fit.shown
 
     @property
     def plan(self) -> StreamingPlan:
@@ -70,7 +70,7 @@ def answer_of_search(request: FitRequest, budget: Stop) -> FitAnswer:
     fit = answer_with_alternatives(request, budget)
     times = layer_times(
         request.network,
-        (fit.best or fit.least).plan,
+        fit.shown.plan,
         platform=request.platform,
         durations=request.durations,
     )

@@ -144,11 +144,11 @@ def as_lines(
         else:
             lines += [headline(fit), *_table(fit), f"  reason   {fit.reason}"]
             if fit.beside is not None:
-                way = fit.best or fit.least
-                lines.append(f"  RAM      {ram_in_words(fit.beside, way)}")
+                method = fit.shown
+                lines.append(f"  RAM      {ram_in_words(fit.beside, method)}")
             lines.append(f"  counted  {accounting(fit)}")
-            if min(way.mac_ratio for way in fit.methods) < 1 and any(
-                way.plan.multiply_accumulates for way in fit.methods
+            if min(method.mac_ratio for method in fit.methods) < 1 and any(
+                method.plan.multiply_accumulates for method in fit.methods
             ):
                 lines.append("  MACs     below 1x: rows that no layer reads are not computed")
         if fit.platform is not None:
@@ -161,17 +161,17 @@ def as_lines(
         lines += _together(all_of)
     lines += [f"  next     {deploy}"] if deploy else []
     for fit, check in zip(fits, checks, strict=False):
-        way = fit.best or fit.least
+        method = fit.shown
         verdict = "equal" if check.is_equal else "DIFFERENT"
         lines.append(
-            f"{fit.network}: {verdict}: the run in {way.ram_bytes} bytes and the run without a "
+            f"{fit.network}: {verdict}: the run in {method.ram_bytes} bytes and the run without a "
             f"plan, largest difference {check.difference.relative:.3g} of the largest output"
             + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
     return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
 
 
-def timing(one: Fit, platform: Platform) -> str:
+def timing(fit: Fit, platform: Platform) -> str:
     """Return how accurate predicted times are."""
     core = platform.core
     if core is None:
@@ -179,8 +179,8 @@ def timing(one: Fit, platform: Platform) -> str:
             f"not calibrated: a roofline of {_peak(platform)} and the rates of memory, which C does "
             "not reach; not comparable with cortex-*, whose instructions are counted"
         )
-    guessed = f"; a guess for {', '.join(one.uncounted)}" if one.uncounted else ""
-    fast = f", the minimum is {float(core.least / core.most):.4g}x" if one.slow is None else ""
+    guessed = f"; a guess for {', '.join(fit.uncounted)}" if fit.uncounted else ""
+    fast = f", the minimum is {float(core.least / core.most):.4g}x" if fit.slow is None else ""
     return f"not calibrated: {core.in_words()}, the maximum is shown{fast}{guessed}"
 
 
@@ -193,44 +193,44 @@ def _peak(platform: Platform) -> str:
     return f"{float(most / platform.hertz):.4g} MAC/cycle at {clock}"
 
 
-def alternatives(one: Fit) -> list[str]:
+def alternatives(fit: Fit) -> list[str]:
     """Return a line for each alternative that needs less RAM."""
-    begins = ["  instead  ", *(["           "] * len(one.alternatives))]
+    begins = ["  instead  ", *(["           "] * len(fit.alternatives))]
     return [
         f"{begin}{alternative.options}: {alternative.ram_in_words}"
         + (", fits" if alternative.fits else "")
-        for begin, alternative in zip(begins, one.alternatives, strict=False)
+        for begin, alternative in zip(begins, fit.alternatives, strict=False)
     ]
 
 
-def headline(one: Fit) -> str:
+def headline(fit: Fit) -> str:
     """Return the answer about a network in one line."""
-    line = next(_in_memories(one)) if one.slow is not None else _verdict(one)
-    return answers.cut_short(line) if one.is_cut_short else line
+    line = next(_in_memories(fit)) if fit.slow is not None else _verdict(fit)
+    return answers.cut_short(line) if fit.is_cut_short else line
 
 
-def _verdict(one: Fit) -> str:
-    way = one.best or one.least
+def _verdict(fit: Fit) -> str:
+    method = fit.shown
     figures = (
-        f"{_taken_near(one, way)}{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
-        f"{needed_bytes_in_words(one.flash_bytes)} of flash"
+        f"{_taken_near(fit, method)}{_kept(method.plan)}, {float(method.mac_ratio):.4g}x MACs, "
+        f"{needed_bytes_in_words(fit.flash_bytes)} of flash"
     )
-    if one.ram is None and one.status == Status.FEASIBLE:
-        words = "as planned" if way.name == GIVEN else "with the fewest MACs"
-        return f"{one.network}: {words}: {figures}"
-    if one.status == Status.FEASIBLE:
-        spare = free_bytes_in_words((one.ram or 0) - one.needed_ram(way))
-        return f"{one.network}: fits: {figures}; {spare} of RAM free"
-    verdict = "does not fit" if one.status == Status.INFEASIBLE else "unknown"
-    if one.reason.has(FitWhy.TOO_SLOW):
-        return f"{one.network}: {verdict}: {one.reason}"
-    if one.flash is not None and one.flash_bytes > one.flash:
-        needed = needed_bytes_in_words(one.flash_bytes)
-        limit = _limit(one.flash, one.flash_bytes)
-        return f"{one.network}: {verdict}: {needed} of flash needed, {limit}"
-    words = "the plan takes" if way.name == GIVEN else "the smallest found is"
-    limit = "" if one.ram is None else f"; {_limit(one.ram, one.needed_ram(way))}"
-    return f"{one.network}: {verdict}: {words} {figures}{limit}"
+    if fit.ram is None and fit.status == Status.FEASIBLE:
+        words = "as planned" if method.name == GIVEN else "with the fewest MACs"
+        return f"{fit.network}: {words}: {figures}"
+    if fit.status == Status.FEASIBLE:
+        spare = free_bytes_in_words((fit.ram or 0) - fit.needed_ram(method))
+        return f"{fit.network}: fits: {figures}; {spare} of RAM free"
+    verdict = "does not fit" if fit.status == Status.INFEASIBLE else "unknown"
+    if fit.reason.has(FitWhy.TOO_SLOW):
+        return f"{fit.network}: {verdict}: {fit.reason}"
+    if fit.flash is not None and fit.flash_bytes > fit.flash:
+        needed = needed_bytes_in_words(fit.flash_bytes)
+        limit = _limit(fit.flash, fit.flash_bytes)
+        return f"{fit.network}: {verdict}: {needed} of flash needed, {limit}"
+    words = "the plan takes" if method.name == GIVEN else "the smallest found is"
+    limit = "" if fit.ram is None else f"; {_limit(fit.ram, fit.needed_ram(method))}"
+    return f"{fit.network}: {verdict}: {words} {figures}{limit}"
 
 
 def _limit(size: int, needed: int) -> str:
@@ -241,20 +241,20 @@ def _limit(size: int, needed: int) -> str:
     return f"limit {size_as_given(size)}{meant}"
 
 
-def _taken_near(one: Fit, way: FitMethod) -> str:
+def _taken_near(fit: Fit, method: FitMethod) -> str:
     """Return the bytes that a method needs: exactly, if four digits round to the limit."""
-    if way.plan.memories:
-        return taken(way.plan)
-    needed = one.needed_ram(way)
-    if one.ram is not None and _are_near(one.ram, needed):
+    if method.plan.memories:
+        return taken(method.plan)
+    needed = fit.needed_ram(method)
+    if fit.ram is not None and _are_near(fit.ram, needed):
         return f"{needed} B of RAM"
     return f"{needed_bytes_in_words(needed)} of RAM"
 
 
-def ram_in_words(beside: RamBeside, way: FitMethod, arena: int | None = None) -> str:
+def ram_in_words(beside: RamBeside, method: FitMethod, arena: int | None = None) -> str:
     """Return the parts of the RAM that a network needs. arena: bytes, if not those of the plan."""
-    used = way.ram_bytes if arena is None else arena
-    return ram_parts_in_words(beside, used, way.state_bytes, way.stage_stack_bytes)
+    used = method.ram_bytes if arena is None else arena
+    return ram_parts_in_words(beside, used, method.state_bytes, method.stage_stack_bytes)
 
 
 def ram_parts_in_words(beside: RamBeside, arena: int, state: int, stage_stack: int) -> str:
@@ -274,23 +274,23 @@ def _are_near(limit: int, needed: int) -> bool:
     return abs(limit - needed) * 1000 < needed
 
 
-def _in_memories(one: Fit) -> Iterator[str]:
+def _in_memories(fit: Fit) -> Iterator[str]:
     """Yield the use of each memory by a plan, and its slow-memory traffic with bounds and baselines."""
-    assert one.slow is not None
-    way, memory_plan = one.best or one.least, one.slow
+    assert fit.slow is not None
+    method, memory_plan = fit.shown, fit.slow
     slow = " and ".join(memory.name for memory in memory_plan.memories if memory.is_slow)
-    if way.plan.memories:
-        verdict = "fits" if one.best else str(one.status)
+    if method.plan.memories:
+        verdict = "fits" if fit.best else str(fit.status)
         yield (
-            f"{one.network}: {verdict}: {taken(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
-            f"{needed_bytes_in_words(one.flash_bytes)} of flash"
+            f"{fit.network}: {verdict}: {taken(method.plan)}, {float(method.mac_ratio):.4g}x MACs, "
+            f"{needed_bytes_in_words(fit.flash_bytes)} of flash"
         )
     else:
-        yield f"{one.network}: {one.status}"
+        yield f"{fit.network}: {fit.status}"
     sizes = (f"{memory.name} {bytes_in_words(memory.size)}" for memory in memory_plan.memories)
     yield f"  memories {', '.join(sizes)}; bytes of a frame to and from {slow}:"
     if memory_plan.moved is not None:
-        yield f"    this plan      {bytes_in_words(memory_plan.moved)}{_by_memory(way.plan)}"
+        yield f"    this plan      {bytes_in_words(memory_plan.moved)}{_by_memory(method.plan)}"
     if memory_plan.lower_bound:
         yield f"    any schedule   {bytes_in_words(memory_plan.lower_bound)} at least"
     for first in [
@@ -300,20 +300,20 @@ def _in_memories(one: Fit) -> Iterator[str]:
         yield f"    greedy split   {greedy}, largest tensors in slow memory, layer by layer"
         yield f"    all in {first:7s} {bytes_in_words(memory_plan.all_slow)}, layer by layer"
     if memory_plan.weights and memory_plan.moved is not None:
-        yield _of_weights(way.plan, memory_plan.weights)
-    if way.nanoseconds is not None:
-        yield f"  frame    {nanoseconds_in_words(way.nanoseconds)} as predicted"
+        yield _of_weights(method.plan, memory_plan.weights)
+    if method.nanoseconds is not None:
+        yield f"  frame    {nanoseconds_in_words(method.nanoseconds)} as predicted"
 
 
-def _stack_in_memory(one: Fit) -> list[str]:
+def _stack_in_memory(fit: Fit) -> list[str]:
     """Return the content of the memory that holds the stack, if a memory is declared to hold it."""
-    homes = () if one.slow is None else one.slow.memories
+    homes = () if fit.slow is None else fit.slow.memories
     home = next((memory.name for memory in homes if STACK in memory.holds), None)
-    if one.beside is None or home is None:
+    if fit.beside is None or home is None:
         return []
-    method = one.best or one.least
+    method = fit.shown
     used = sum(memory.size for memory in method.plan.memories if memory.name == home)
-    return [f"  {home:8s} {ram_in_words(one.beside, method, used)}"]
+    return [f"  {home:8s} {ram_in_words(fit.beside, method, used)}"]
 
 
 def _by_memory(plan: StreamingPlan) -> str:
@@ -356,14 +356,14 @@ def sizes_in_words(plan: StreamingPlan) -> str:
     )
 
 
-def _hop(one: Hop) -> str:
+def _hop(hop: Hop) -> str:
     """Return the cost of a hop compared with the whole window."""
-    part = one.multiply_accumulates / max(one.window_multiply_accumulates, 1)
+    part = hop.multiply_accumulates / max(hop.window_multiply_accumulates, 1)
     return (
-        f"  hop      {answers.counted(one.rows, 'row')}: {one.multiply_accumulates:,} "
-        f"multiply-accumulates, {part:.3g} of the window's {one.window_multiply_accumulates:,}, which "
-        f"takes {needed_bytes_in_words(one.window_ram)}; the window is full behind "
-        f"{answers.counted(one.hops_before + 1, 'hop')}"
+        f"  hop      {answers.counted(hop.rows, 'row')}: {hop.multiply_accumulates:,} "
+        f"multiply-accumulates, {part:.3g} of the window's {hop.window_multiply_accumulates:,}, which "
+        f"takes {needed_bytes_in_words(hop.window_ram)}; the window is full behind "
+        f"{answers.counted(hop.hops_before + 1, 'hop')}"
     )
 
 
@@ -374,23 +374,26 @@ def _kept(plan: StreamingPlan) -> str:
     return f", of which {bytes_in_words(plan.kept_bytes)} stay between frames"
 
 
-def accounting(one: Fit) -> str:
+def accounting(fit: Fit) -> str:
     """Return the content that is counted, and the lower bound of all plans if it is informative."""
-    plan = (one.best or one.least).plan
-    is_bound_shown = one.lower_bound * LEAST_PART_OF_PLAN >= one.least.ram_bytes
-    bound = f"; lower bound {bytes_in_words(one.lower_bound)}" if is_bound_shown else ""
+    plan = fit.shown.plan
+    is_bound_shown = fit.lower_bound * LEAST_PART_OF_PLAN >= fit.least.ram_bytes
+    bound = f"; lower bound {bytes_in_words(fit.lower_bound)}" if is_bound_shown else ""
     if plan.memories:
         return f"tensors, accumulators, staging{bound}"
     collects = plan.collects_input
-    source = WHERE[one.input] + (", collected before the first layer" if collects else "")
-    return f"tensors, accumulators, staging; input {source}, output {WHERE[one.output]}{bound}"
+    source = WHERE[fit.input] + (", collected before the first layer" if collects else "")
+    return f"tensors, accumulators, staging; input {source}, output {WHERE[fit.output]}{bound}"
 
 
-def _table(one: Fit) -> list[str]:
-    memories = [memory.name for memory in one.least.plan.memories] or ["RAM"]
-    if one.beside is not None:
+def _table(fit: Fit) -> list[str]:
+    memories = [memory.name for memory in fit.least.plan.memories] or ["RAM"]
+    if fit.beside is not None:
         memories = ["RAM", "arena"]
-    rows = [("method", *memories, "MACs", "predicted"), *(_cells(one, way) for way in one.methods)]
+    rows = [
+        ("method", *memories, "MACs", "predicted"),
+        *(_cells(fit, method) for method in fit.methods),
+    ]
     if not any(row[-1] for row in rows[1:]):
         rows = [row[:-1] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -400,20 +403,20 @@ def _table(one: Fit) -> list[str]:
             cell.rjust(width) if i else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        + (" <" if way is not None and way is one.best else "")
-        for row, way in zip(rows, (None, *one.methods), strict=True)
+        + (" <" if method is not None and method is fit.best else "")
+        for row, method in zip(rows, (None, *fit.methods), strict=True)
     ]
 
 
-def _cells(one: Fit, way: FitMethod) -> tuple[str, ...]:
-    sizes = [memory.size for memory in way.plan.memories] or [way.ram_bytes]
-    if one.beside is not None:
-        sizes = [one.needed_ram(way), way.ram_bytes]
+def _cells(fit: Fit, method: FitMethod) -> tuple[str, ...]:
+    sizes = [memory.size for memory in method.plan.memories] or [method.ram_bytes]
+    if fit.beside is not None:
+        sizes = [fit.needed_ram(method), method.ram_bytes]
     return (
-        way.name,
+        method.name,
         *map(needed_bytes_in_words, sizes),
-        f"{float(way.mac_ratio):.4g}x",
-        "" if way.nanoseconds is None else nanoseconds_in_words(way.nanoseconds),
+        f"{float(method.mac_ratio):.4g}x",
+        "" if method.nanoseconds is None else nanoseconds_in_words(method.nanoseconds),
     )
 
 

@@ -80,51 +80,51 @@ def checked_fit(path: str, network: Network, plan: StreamingPlan, **terms: Any) 
         raise InvalidPlan(f"{path}: {error}") from None
 
 
-def in_words(found: Together) -> str:
+def in_words(together: Together) -> str:
     """Return the answer in one line, in the terms of `csdf fit`."""
-    status, _ = found.verdict
-    shown = [fit.best or fit.least for fit in found.fits]
-    work = max(way.mac_ratio for way in shown)
-    ways = list(dict.fromkeys(way.name for way in shown))
-    places = list(dict.fromkeys(PLACES[fit.input] + ENDS[fit.output] for fit in found.fits))
-    time = "" if found.nanoseconds is None else f", {nanoseconds_in_words(found.nanoseconds)}"
+    status, _ = together.verdict
+    shown = [fit.shown for fit in together.fits]
+    mac_ratio = max(method.mac_ratio for method in shown)
+    names = dict.fromkeys(method.name for method in shown)
+    places = dict.fromkeys(PLACES[fit.input] + ENDS[fit.output] for fit in together.fits)
+    time = "" if together.nanoseconds is None else f", {nanoseconds_in_words(together.nanoseconds)}"
     per_network = (
         "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
     )
     figures = (
-        f"{needed_bytes_in_words(found.ram_bytes)} of arena{per_network}, {float(work):.4g}x "
-        f"MACs{time} ({', '.join(ways)}; {' or '.join(places)})"
+        f"{needed_bytes_in_words(together.ram_bytes)} of arena{per_network}, {float(mac_ratio):.4g}x "
+        f"MACs{time} ({', '.join(names)}; {' or '.join(places)})"
     )
-    limits = {fit.ram for fit in found.fits}
+    limits = {fit.ram for fit in together.fits}
     if status == Status.FEASIBLE:
         return figures if limits == {None} else f"fits: {figures}"
     verdict = "does not fit" if status == Status.INFEASIBLE else "unknown"
     return f"{verdict}: the smallest found is {figures}"
 
 
-def as_json(found: Together | None) -> dict[str, Any] | None:
+def as_json(together: Together | None) -> dict[str, Any] | None:
     """Return the answer as a JSON value; null if there is no answer."""
-    if found is None:
+    if together is None:
         return None
-    status, reason = found.verdict
-    limits = {fit.ram for fit in found.fits}
+    status, reason = together.verdict
+    limits = {fit.ram for fit in together.fits}
     fits = {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(status)
     return {
         "fits": None if limits == {None} else fits,
-        "ram_bytes": found.ram_bytes,
-        "predicted_nanoseconds": found.shown_nanoseconds,
+        "ram_bytes": together.ram_bytes,
+        "predicted_nanoseconds": together.shown_nanoseconds,
         "status": str(status),
-        "reason": str(found.fits[0].reason if len(found.fits) == 1 else reason),
+        "reason": str(together.fits[0].reason if len(together.fits) == 1 else reason),
         "networks": [
             {
                 "network": fit.network,
                 "input": fit.input,
                 "output_memory": fit.output,
-                "method": way.name,
-                "ram_bytes": way.ram_bytes,
-                "mac_ratio": str(way.mac_ratio),
+                "method": method.name,
+                "ram_bytes": method.ram_bytes,
+                "mac_ratio": str(method.mac_ratio),
             }
-            for fit in found.fits
-            for way in (fit.best or fit.least,)
+            for fit in together.fits
+            for method in (fit.shown,)
         ],
     }

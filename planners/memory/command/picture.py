@@ -32,7 +32,7 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
     A frame of each network is drawn, sequentially; a plan in several memories has a panel for each
     memory. Raises UnwritableFile if the suffix is not a picture format.
     """
-    methods = [fit.best or fit.least for fit in fits]
+    methods = [fit.shown for fit in fits]
     if len(fits) == 1 and methods[0].plan.memories:
         return memories_picture(networks[0], methods[0].plan, suffix)
     boxes: list[DrawnBuffer] = []
@@ -136,14 +136,14 @@ def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> 
     return rendered(figure, f"{title} over fast memory", suffix)
 
 
-def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:
+def _draw_methods(axes: Axes, fit: Fit, colour: str) -> None:
     """Draw the plans of a network as dots, and the minimum of MACs that fits as steps."""
-    ways = sorted(found.methods, key=found.needed_ram)
-    sizes = [found.needed_ram(way) / 1000 for way in ways]
-    works = [float(way.mac_ratio) for way in ways]
-    axes.plot(sizes, works, "o", color=colour, markersize=4, label=found.network, clip_on=False)
-    best = list(accumulate(works, min))
-    axes.step(sizes, best, where="post", color=colour, linewidth=1.2)
+    methods = sorted(fit.methods, key=fit.needed_ram)
+    sizes = [fit.needed_ram(method) / 1000 for method in methods]
+    works = [float(method.mac_ratio) for method in methods]
+    axes.plot(sizes, works, "o", color=colour, markersize=4, label=fit.network, clip_on=False)
+    fewest_macs = list(accumulate(works, min))
+    axes.step(sizes, fewest_macs, where="post", color=colour, linewidth=1.2)
 
 
 def _mark_sizes(axes: Axes) -> None:
@@ -182,12 +182,12 @@ def plot_fit(axes: Axes, found: Fit) -> None:
 def _draw_fits(axes: Axes, fits: Sequence[Fit]) -> None:
     """Draw a line of trade-offs for each network, with its limit."""
     for number, fit in enumerate(fits):
-        _draw_ways(axes, fit, COLOURS[number % len(COLOURS)])
+        _draw_methods(axes, fit, COLOURS[number % len(COLOURS)])
     limits = [fit.ram for fit in fits if fit.ram is not None]
     if limits:  # one option: the same for all
         label = f"--ram: {bytes_in_words(limits[0])}"
         axes.axvline(limits[0] / 1000, color="#777", linewidth=1.1, linestyle="--", label=label)
-    axes.set_ylim(*work_axis([way.mac_ratio for fit in fits for way in fit.methods]))
+    axes.set_ylim(*work_axis([method.mac_ratio for fit in fits for method in fit.methods]))
     _mark_sizes(axes)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}x")
     axes.set_ylabel("MACs (1x: no recomputation)")

@@ -93,7 +93,7 @@ def work(options: argparse.Namespace) -> int:
         fits = list(taking_turns(fits, again))
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [check for _, _, check in answers_found if check is not None]
-    shown = [(fit.best or fit.least).plan for fit in fits]
+    shown = [fit.shown.plan for fit in fits]
     plans = list(zip(networks, shown, strict=True))
     is_fitting = all_of.verdict[0] == Status.FEASIBLE
     written = options.output if is_fitting else None
@@ -217,7 +217,7 @@ def _fitted(
     if not options.verify:
         return model.network, fit, None
     weighted = with_weights("csdf fit", model, options.seed)
-    check = verified(weighted, (fit.best or fit.least).plan, options.seed)
+    check = verified(weighted, fit.shown.plan, options.seed)
     return model.network, fit, check
 
 
@@ -233,7 +233,7 @@ def _beside_window(
         rows=options.hop,
         multiply_accumulates=work,
         window_multiply_accumulates=window_work,
-        window_ram=(whole.best or whole.least).ram_bytes,
+        window_ram=whole.shown.ram_bytes,
         hops_before=first_result(window, options.hop),
     )
 

@@ -386,7 +386,7 @@ def _is_answer(
     if fit.verdict[0] is not Status.FEASIBLE or (constraints.throughput and options.durations):
         return False
     for member, member_fit in zip(application.members, fit.fits, strict=True):
-        time = (member_fit.best or member_fit.least).nanoseconds
+        time = member_fit.shown.nanoseconds
         rate = constraints.throughput.get(member.name)
         if rate is not None and (time is None or time * rate > NANOSECONDS):
             return False
@@ -396,7 +396,7 @@ def _is_answer(
 def plans_of(plan: Deployment | Together, options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
     """Return the plan in the form of all plans, one for each network."""
     if isinstance(plan, Together):
-        return tuple((fit.best or fit.least).plan for fit in plan.fits)
+        return tuple(fit.shown.plan for fit in plan.fits)
     size = plan.evaluator.costs.element_bytes if options.is_element_given else None
     return streaming_plans(plan, element_bytes=size)
 
