@@ -35,6 +35,9 @@ from planners.plan.plan import Kind, StreamBuffer
 
 NEAR = 1024  # stop within this fraction of the lower bound
 GRID = 256  # the same along the chain, where offsets are on a grid
+PLACES = 500  # about the maximum number of offsets of the grid
+MOST_SUMS = 2**30  # subset sums of the sizes inside a group, a bit each
+TURNS = 16  # of the exact search in different orders, of a thousand placements and more each
 
 Leads = Mapping[tuple[str, str], int]
 """Permitted overlaps: by the names of a buffer and a buffer above it, the minimum distance in bytes.
@@ -107,7 +110,7 @@ def _along_the_chain(
 ) -> dict[str, int]:
     """Return offsets by dynamic programming; empty if a group reads or writes several whole tensors.
 
-    The grid covers buffers of a single group and tensors between two groups. Buffers that several
+    The arena is bisected between `enough` and `room` bytes. The grid covers buffers of a single group and tensors between two groups. Buffers that several
     groups share, such as resident weights, are placed at the lowest offsets; the chain begins above
     these buffers.
     """
@@ -121,7 +124,7 @@ def _along_the_chain(
         chain = [buffer for buffer in buffers if buffer not in shared]
         above = _along_the_chain(chain, leads, whole, max(enough - base, 0), room)
         return {**below, **{name: base + at for name, at in above.items()}} if above else {}
-    groups = _chain(buffers, leads, whole)
+    groups = _chain_groups(buffers, leads, whole)
     if groups is None:
         return {}
     unit = max(buffer.alignment for buffer in buffers)
@@ -136,9 +139,8 @@ def _along_the_chain(
         if offsets is None:
             lower = cap + 1 + lower // GRID
         else:
-            offsets = {
-                buffer.name: offsets.get(buffer.name, 0) for buffer in buffers
-            }  # 0: no bytes
+            # Buffers without bytes are at offset 0.
+            offsets = {buffer.name: offsets.get(buffer.name, 0) for buffer in buffers}
             best, upper = offsets, min(_end(buffers, offsets), cap) - 1 - lower // GRID
     return best
 
@@ -148,27 +150,31 @@ def _is_inner(buffer: Buffer, whole: frozenset[str]) -> bool:
     return buffer.name not in whole and buffer.end - buffer.start == 1
 
 
-def _chain(
+def _chain_groups(
     buffers: Sequence[Buffer], leads: Leads, whole: frozenset[str]
 ) -> list[ChainGroup] | None:
+    """Return the groups of a plan as a chain; None if one reads or writes several whole tensors."""
     unit = max((buffer.alignment for buffer in buffers), default=1)
     groups: list[ChainGroup] = []
     for number in range(max((buffer.end for buffer in buffers), default=0)):
-        alive = [buffer for buffer in buffers if buffer.start <= number < buffer.end]
+        live = [buffer for buffer in buffers if buffer.start <= number < buffer.end]
         tensors = sorted(
-            (buffer for buffer in alive if buffer.name in whole), key=lambda buffer: buffer.start
+            (buffer for buffer in live if buffer.name in whole), key=lambda buffer: buffer.start
         )
-        old = [
+        sources = [
             tensor.name for tensor in tensors if tensor.start < number or tensor.end == number + 1
         ]
-        new = [tensor.name for tensor in tensors if tensor.name not in old]
-        is_last = not new and len(old) == 2
-        source, result = (old[0], old[1]) if is_last else (_only(old), _only(new))
-        if source is None or result is None or (groups and source != groups[-1].result):
+        results = [tensor.name for tensor in tensors if tensor.name not in sources]
+        if not results and len(sources) == 2:  # of the last group, whose result ends with it
+            sources, results = sources[:1], sources[1:]
+        if len(sources) > 1 or len(results) > 1:
+            return None
+        source, result = "".join(sources), "".join(results)
+        if groups and source != groups[-1].result:
             return None
         inner = tuple(
             (buffer.name, -(-buffer.size // unit) * unit)
-            for buffer in alive
+            for buffer in live
             if _is_inner(buffer, whole) and buffer.size
         )
         whole_size = {tensor.name: tensor.size for tensor in tensors}.get(result, 0)
@@ -177,12 +183,8 @@ def _chain(
     return groups or None
 
 
-def _only(names: Sequence[str]) -> str | None:
-    """The only name of a sequence, "" if it is empty, None for several."""
-    return None if len(names) > 1 else "".join(names)
-
-
 def _end(buffers: Sequence[Buffer], offsets: Mapping[str, int]) -> int:
+    """Return the bytes of the arena: the end of the last buffer."""
     return max((offsets[buffer.name] + buffer.size for buffer in buffers), default=0)
 
 
@@ -239,10 +241,6 @@ def _forbidden_offsets(buffer: Buffer, neighbour: Buffer, at: int, leads: Leads)
     return first, max(first, end)
 
 
-PLACES = 500  # of the grid at most, about
-MOST_SUMS = 2**30  # sums of sizes inside a group, a bit each
-
-
 class ChainGroup(NamedTuple):
     """Group of a chain: whole input, whole result, and inner buffers.
 
@@ -293,20 +291,19 @@ def _possible(
 
     places: grid indices of the reachable source offsets.
     """
-    nowhere = np.full((1, 1), cap, grid.dtype)
-    source = grid[places, None] if group.source in sizes else nowhere
-    result = grid[None, :] if group.result in sizes else nowhere
+    has_source, has_result = group.source in sizes, group.result in sizes
     source_size, result_size = sizes.get(group.source, 0), sizes.get(group.result, 0)
-    has_both = group.source in sizes and group.result in sizes
+    no_tensor = np.full((1, 1), cap, grid.dtype)  # all bytes of the arena are below it
+    source = grid[places, None] if has_source else no_tensor
+    result = grid[None, :] if has_result else no_tensor
     top = np.maximum(
-        source + source_size if group.source in sizes else 0,
-        result + result_size if group.result in sizes else 0,
+        source + source_size if has_source else 0, result + result_size if has_result else 0
     )
     sums = _sums([size for _, size in group.inner], cap).astype(grid.dtype)
-    packed = np.minimum(_largest(sums, source), _largest(sums, result))  # below the lower of them
+    below = np.minimum(_largest(sums, source), _largest(sums, result))  # the lower tensor
     total = sum(size for _, size in group.inner)
-    is_free = (top <= cap) & (total - packed <= cap - top)
-    if has_both:
+    is_free = (top <= cap) & (total - below <= cap - top)
+    if has_source and has_result:
         is_free &= (result + min(group.lead, result_size) <= source) | (
             result >= source + source_size
         )
@@ -329,8 +326,8 @@ def _sums(sizes: Sequence[int], cap: int) -> Array:
     bits = np.frombuffer(
         (sums & ((1 << (most + 1)) - 1)).to_bytes(most // 8 + 1, "little"), np.uint8
     )
-    free_offsets = np.flatnonzero(np.unpackbits(bits, bitorder="little")[: most + 1])
-    return free_offsets.astype(ranges.number_type(cap)) * unit
+    units = np.flatnonzero(np.unpackbits(bits, bitorder="little")[: most + 1])
+    return units.astype(ranges.number_type(cap)) * unit
 
 
 def _largest(sums: Array, most: Array) -> Array:
@@ -346,12 +343,16 @@ def _traced(
     grid: Array,
     alignment: int,
 ) -> dict[str, int]:
-    """Return the offsets of all tensors, by backtracking from the last, and of the inner buffers."""
+    """Return the offsets of all tensors, by backtracking from the last, and of the inner buffers.
+
+    before: for each group, the grid index of the source for each grid index of the result.
+    place: grid index of the last result.
+    """
     offsets: dict[str, int] = {}
-    for group, free_offsets in zip(reversed(groups), reversed(before), strict=True):
+    for group, source_of in zip(reversed(groups), reversed(before), strict=True):
         if group.result in sizes:
             offsets[group.result] = int(grid[place])
-        place = int(free_offsets[place])
+        place = int(source_of[place])
         if group.source in sizes:
             offsets[group.source] = int(grid[place])
     for group in groups:
@@ -362,6 +363,7 @@ def _traced(
 def _inside(
     group: ChainGroup, sizes: Mapping[str, int], offsets: Mapping[str, int], alignment: int
 ) -> dict[str, int]:
+    """Return the offsets of the inner buffers of a group, below its whole tensors and above them."""
     ends = [name for name in (group.source, group.result) if name in sizes]
     bottom = min((offsets[name] for name in ends), default=0)
     top = max((offsets[name] + sizes[name] for name in ends), default=0)
@@ -385,9 +387,6 @@ def _fullest_subset(inner: Sequence[tuple[str, int]], room: int) -> set[str]:
             if total + size <= room and total + size not in sums_of:
                 sums_of[total + size] = (*names, name)
     return set(sums_of[max(sums_of)])
-
-
-TURNS = 16  # of searches in different orders, of a thousand placements and more each
 
 
 class ExactPlacement:
