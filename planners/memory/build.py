@@ -333,6 +333,18 @@ def external_offsets(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, i
     return offsets_of
 
 
+def external_buffers(
+    table: StageTable, names: Collection[str], groups: int, begin: int
+) -> Iterator[StreamBuffer]:
+    """Yield the buffers of tensors in the caller's memory, in all groups, from byte `begin` on."""
+    for name in sorted(names):
+        begin += -begin % table.bytes_of(name)
+        size, rows = table.tensor_bytes(name), table.height(name)
+        buffer = StreamBuffer.of_group(Kind.EXTERNAL, name, 0, groups, size=size, rows=rows)
+        yield replace(buffer, name=name, offset=begin)
+        begin += size
+
+
 def leads_of(
     layer_order: TopologicalOrder,
     table: StageTable,

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import SCRATCH, TENSORS, WEIGHTS, BoardMemory
 from planners.arena.problem import loads
-from planners.memory.build import rings_of
+from planners.memory.build import external_buffers, rings_of
 from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.moved_weights import (
     BoardMemories,
@@ -368,13 +368,14 @@ class Chain:
         fast, slow = self._buffers(weights)
         places, memories, excess = _placement(table, layout, fast, slow, self._touches)
         arena_bytes = sum(memory.size for memory in memories)
+        external = self._lives.keys() & table.outside
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
             groups=tuple(group.geometry.planned(in_step=True) for group in self._groups),
             buffers=(
                 *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
-                *self._external(arena_bytes),
+                *external_buffers(table, external, len(self._groups), arena_bytes),
             ),
             arena_bytes=arena_bytes,
             multiply_accumulates=sum(group.work for group in self._groups),
@@ -416,18 +417,6 @@ class Chain:
             if name in self._costs.in_slow:
                 slow.append(resident)
         return fast, slow
-
-    def _external(self, begin: int) -> Iterator[StreamBuffer]:
-        """The inputs and results in other memory, from byte `begin` after the arena on."""
-        table = self._table
-        for name in sorted(self._lives.keys() & table.outside):
-            begin += -begin % table.bytes_of(name)
-            size, rows = table.tensor_bytes(name), table.height(name)
-            outside = StreamBuffer.of_group(
-                Kind.EXTERNAL, name, 0, len(self._groups), size=size, rows=rows
-            )
-            yield replace(outside, name=name, offset=begin)
-            begin += size
 
     def _write_buffers(self, group: MemoryGroup, number: int) -> Iterator[StreamBuffer]:
         """The write buffers of results that a group stores in slow memory."""

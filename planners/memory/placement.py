@@ -110,9 +110,9 @@ def _along_the_chain(
 ) -> dict[str, int]:
     """Return offsets by dynamic programming; empty if a group reads or writes several whole tensors.
 
-    The arena is bisected between `enough` and `room` bytes. The grid covers buffers of a single group and tensors between two groups. Buffers that several
-    groups share, such as resident weights, are placed at the lowest offsets; the chain begins above
-    these buffers.
+    The arena is bisected between `enough` and `room` bytes. The grid covers buffers of a single group
+    and tensors between two groups. Buffers that several groups share, such as resident weights, are
+    placed at the lowest offsets; the chain begins above these buffers.
     """
     shared = [
         buffer for buffer in buffers if buffer.name not in whole and not _is_inner(buffer, whole)

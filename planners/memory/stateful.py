@@ -21,6 +21,7 @@ from csdf.status import because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import MemoryPlan, Problem
+from planners.memory.build import external_buffers
 from planners.memory.placement import arena_buffer
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
@@ -102,6 +103,7 @@ class _StatefulPlanning:
         away: frozenset[str],
     ) -> None:
         self._network, self._element_bytes, self._external = network, element_bytes, external
+        self._table = StageTable(network, element_bytes=element_bytes)
         self._away = away
         self._windows = rings_of(network)
         self._layers = [
@@ -209,10 +211,12 @@ class _StatefulPlanning:
         return layer.operator.overwrites_input and self._bytes(layer) == self._bytes(source)
 
     def _bytes(self, layer: Layer) -> int:
-        return layer.shape.elements * (self._element_bytes or layer.element_bytes)
+        """Bytes of the tensor of a layer."""
+        return self._table.tensor_bytes(layer.name)
 
     def _unit(self, layer: Layer) -> int:
-        return self._element_bytes or layer.element_bytes
+        """Bytes of an element of the tensor of a layer."""
+        return self._table.bytes_of(layer.name)
 
     def plan(self, budget: Budget) -> BoundedPlan:
         """Return the plan, with its lower bound."""
@@ -242,7 +246,7 @@ class _StatefulPlanning:
             *kept,
             *(replace(buffer, offset=fast + buffer.offset) for buffer in away),
             *(replace(buffer, offset=top + arena.offsets[buffer.name]) for buffer in frame),
-            *self._external_buffers(end),
+            *external_buffers(self._table, self._external, len(groups), end),
             *(
                 StreamBuffer.of_group(Kind.STAGING, last.name, number, size=0)
                 for number, (*_, last) in enumerate(self._groups)
@@ -257,23 +261,6 @@ class _StatefulPlanning:
         separate = sum(self._bytes(layer) for layer in tensors if layer.name not in self._external)
         return BoundedPlan(plan, top + arena.lower_bound, top + separate)
 
-    def _external_buffers(self, end: int) -> Iterator[StreamBuffer]:
-        """Yield the buffers in the caller's memory, numbered on from the end of the arena."""
-        for name in sorted(self._external):
-            layer = self._network.layer(name)
-            end += -end % self._unit(layer)
-            yield StreamBuffer(
-                name=name,
-                kind=Kind.EXTERNAL,
-                tensor=name,
-                rows=layer.shape.rows,
-                size=self._bytes(layer),
-                offset=end,
-                begin=0,
-                end=len(self._groups),
-            )
-            end += self._bytes(layer)
-
     def _planned_group(self, number: int) -> PlannedGroup:
         """Return a group, with the copies of variables that begin with it.
 
@@ -287,8 +274,7 @@ class _StatefulPlanning:
         )
         if not self._away or len(stages) == 1:
             return PlannedGroup(stages=stages, transfers=transfers)
-        table = StageTable(self._network, element_bytes=self._element_bytes)
-        return replace(table.group(stages).planned(in_step=True), transfers=transfers)
+        return replace(self._table.group(stages).planned(in_step=True), transfers=transfers)
 
     def _stage(self, layer: Layer) -> Stage:
         """Return the execution mode of a layer: whole, row by row, or accumulating rows."""
