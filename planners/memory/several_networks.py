@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.execution.layer_by_layer import checked_frame
+from cnn2csdf.operators.moves import from_memory_order
 from cnn2csdf.platforms import STACK
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
@@ -337,8 +338,7 @@ def _runs(
         slow_bytes = machine.arena.slow_bytes
         outputs = {}
         for layer in model.network.outputs:
-            rows = machine.output(layer.inputs[0])  # (rows, columns, channels)
-            maps = rows.transpose(2, 0, 1) if layer.shape.is_map else rows
-            outputs[layer.name] = maps.reshape(layer.shape.dims)
+            elements = machine.output(layer.inputs[0]).reshape(-1)
+            outputs[layer.name] = from_memory_order(elements, layer.shape.dims)
         runs.append(PlanRun(outputs, machine.arena.written_end, slow_bytes))
     return runs

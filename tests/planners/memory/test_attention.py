@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.execution.compare import random_frames, verify
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
@@ -16,6 +17,7 @@ from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, USUAL_PLATFORM
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import InvalidPlan
@@ -191,6 +193,14 @@ def test_a_span_without_heads_is_refused():
     for source, result in ((first.name, ends[0]), (ends[0], first.name)):
         with pytest.raises(InvalidPlan, match="has no heads of attention between"):
             worked_network(network, (Span(source, result, by_heads=True),))
+
+
+def test_an_output_of_tokens_has_the_dimensions_of_the_file():
+    builder = NetworkBuilder("tokens")
+    tokens = builder.add(op.Activation(function="relu"), builder.input((3, 4, 1)))
+    builder.add(op.Output(dims=(1, 4, 3)), tokens, name="output")
+    model = Model(network=builder.network(), weights={})
+    assert_equal_run(model, fit(model.network).best.plan)
 
 
 def test_places_of_an_image_are_put_in_the_order_of_tokens_as_rows_come():
