@@ -1,9 +1,12 @@
 """Lower bound on live bytes over all chromosomes: branch and bound, and minimax paths over separators.
 
-An edge has at least the minimum of its rows over the choices of its block. It is live at the first
-firing of a layer if its producer has begun by then and its consumer has not ended. Where this follows
-from data dependences, and from the free rows of buffers that are already fixed, it holds in every
-schedule. Live bytes of partitions that run in parallel add up. (For the lifetimes of one chromosome
+A choice gives each layer of a partition the rows of its parts. A layer with several numbers of rows to
+choose from is open, else fixed. The bound holds for every schedule of every choice, where each edge has
+the smallest buffer that its block can run with, and is live from the first firing of its producer to
+the last firing of its consumer. An edge has at least the minimum of its rows over the choices of its
+block. It is live at the first firing of a layer if its producer has begun by then and its consumer has
+not ended; this is counted where it follows from data dependences, or from the free rows of buffers of
+fixed layers. Live bytes of partitions that run in parallel add up. (For the lifetimes of one chromosome
 `ReusePlan.live_load` is the bound, and larger.)
 
 Two searches raise the bound alternately:
@@ -19,10 +22,6 @@ Two searches raise the bound alternately:
 
 The tree is better with many layers between separators, the paths in long chains. Each new choice is
 completed by the smallest parts: an upper bound, which ends the search when both bounds are equal.
-
-The bound holds for every schedule of every choice, where each edge has the smallest buffer that its
-block can run with, as the planner gives it, and is live from the first firing of its producer to the
-last of its consumer.
 """
 
 from __future__ import annotations
@@ -68,9 +67,9 @@ def memory_bound(
 
 
 class OpenChoices:
-    """Lower bounds on the live elements of a partition, for any set of open choices.
+    """Lower bounds on the live elements of a partition, for any set of choices.
 
-    shares_tensors: of the edges that leave a layer only the largest counts.
+    genes: for each layer, the gene of each number of rows. all_open: all choices of these genes.
     """
 
     def __init__(
@@ -80,13 +79,14 @@ class OpenChoices:
         *,
         shares_tensors: bool = False,
     ) -> None:
+        """Set the partition; shares_tensors: of edges that leave a layer only the largest counts."""
         self.model = model
         tensors: dict[object, list[tuple[EdgeBuffer, Stay]]] = {}
         for number, (edge, stay) in model.residents.items():
             key = (edge.member, edge.connection.producer) if shares_tensors else number
             tensors.setdefault(key, []).append((edge, stay))
         self._tensors = list(tensors.values())
-        self._rows: dict[tuple[int, Choices], tuple[int, ...]] = {}
+        self._rows_of_block: dict[tuple[int, Choices], tuple[int, ...]] = {}
         self._begun = [bits | 1 << layer for layer, bits in enumerate(model.awaiting)]
         self.genes = [
             {model.table.part_rows(layer, gene): gene for gene in genes}
@@ -96,9 +96,9 @@ class OpenChoices:
 
     def loads(self, choices: Choices) -> list[int]:
         """Return for each layer a lower bound on the elements that are live at its first firing."""
-        least, fixed = self._edge_rows(choices)
-        rows = [choice[0] if len(choice) == 1 else None for choice in choices]
-        not_ended = begun_before_end(self.model, rows, fixed)
+        least_rows, fixed_rows = self._edge_rows(choices)
+        part_rows = [choice[0] if len(choice) == 1 else None for choice in choices]
+        begun_at_end = begun_before_end(self.model, part_rows, fixed_rows)
         edges = self.model.table.edges
         loads = [0] * len(choices)
         for tensor in self._tensors:
@@ -109,10 +109,14 @@ class OpenChoices:
                 if stay.first is not None:
                     live &= self._begun[stay.first]
                 if stay.last is not None:
-                    live &= not_ended[stay.last]
+                    live &= begun_at_end[stay.last]
                 # An edge between partitions is stored whole.
                 inner = edge.inner
-                size = edge.elements if inner is None else least[inner] * edges[inner].row_elements
+                size = (
+                    edge.elements
+                    if inner is None
+                    else least_rows[inner] * edges[inner].row_elements
+                )
                 sized.append((size, live))
             counted = 0
             # Of edges that may share a tensor only the largest live edge counts at each step.
@@ -132,11 +136,10 @@ class OpenChoices:
         fixed: list[int | None] = [None] * len(least)
         for number, block in enumerate(self.model.blocks):
             choices_of_block = tuple([choices[layer] for layer in block.layers])
-            rows = self._rows.get((number, choices_of_block))
-            if rows is None:
-                rows = self._rows[number, choices_of_block] = self._block_rows(
-                    number, choices_of_block
-                )
+            key = number, choices_of_block
+            if key not in self._rows_of_block:
+                self._rows_of_block[key] = self._least_rows(number, choices_of_block)
+            rows = self._rows_of_block[key]
             is_fixed = all(len(choice) == 1 for choice in choices_of_block)
             for edge, count in zip(block.edges, rows, strict=True):
                 least[edge] = count
@@ -144,14 +147,14 @@ class OpenChoices:
                     fixed[edge] = count
         return least, fixed
 
-    def _block_rows(self, number: int, choices: Choices) -> tuple[int, ...]:
+    def _least_rows(self, number: int, choices: Choices) -> tuple[int, ...]:
+        """The minimum rows of each edge of a block; choices: of the layers of the block."""
         block = self.model.blocks[number]
         # All combinations give the exact minimum of each edge; beyond the limit pairs of layers
         # give a weaker bound.
         if prod(map(len, choices)) <= MAX_COMBINATIONS:
             capacities_of_rows = (self.model.storage(number, rows)[0] for rows in product(*choices))
-            # The minimum of each edge by itself is a relaxation: no single choice need reach all of
-            # them.
+            # A relaxation: no single choice need have the minimum of all edges.
             return tuple(map(min, zip(*capacities_of_rows, strict=True)))
         alone = [
             CyclicBlock(
@@ -230,7 +233,7 @@ def begun_before_end(
 
 
 class PartitionSearch:
-    """The search in one partition; upper_bound: live elements of the best choice so far."""
+    """The searches in one partition; upper_bound: live elements of the best choice so far."""
 
     def __init__(self, open_choices: OpenChoices) -> None:
         self._open_choices = open_choices
@@ -246,7 +249,7 @@ class PartitionSearch:
         return min(self.upper_bound, max(self._tree.bound, self._paths.bound))
 
     def step(self) -> None:
-        """Take a step of one of the searches, unless the bound is met."""
+        """Take a step of the tree or of the paths, unless the bound is met."""
         if self.bound == self.upper_bound:
             return
         self._steps += 1
@@ -285,29 +288,28 @@ class PartitionBound:
         ]
 
     @property
-    def _least(self) -> int:
+    def _live_elements(self) -> int:
         """Lower bound on the live elements of all chromosomes."""
         return self._evaluator.together([search.bound for search in self._searches])
 
     @property
     def bound(self) -> int:
         """Lower bound on the bytes of weights and live buffers of all chromosomes."""
-        return self._evaluator.weights + self._evaluator.costs.element_bytes * self._least
+        return self._evaluator.weights + self._evaluator.costs.element_bytes * self._live_elements
 
     def run(self, steps: int, budget: Budget = None) -> None:
         """Take this many steps, or fewer where the bound cannot rise, or `budget` or Ctrl-C ends it."""
         stop = stop_of(budget)
         with suppress(*ENDS):
             for _ in range(steps):
-                least = self._least
+                bound = self._live_elements
                 units = [
                     [self._searches[number] for number in unit] for unit in self._evaluator.units
                 ]
-                units = [unit for unit in units if sum(s.upper_bound for s in unit) > least]
+                units = [unit for unit in units if sum(s.upper_bound for s in unit) > bound]
                 if not units:
                     return
-                # The joint bound is the maximum over the units: only the largest can raise or
-                # settle it.
+                # The joint bound is the maximum over the units: only the largest can raise it.
                 largest = max(units, key=lambda unit: sum(search.bound for search in unit))
                 stop.look()
                 max(largest, key=lambda search: search.upper_bound - search.bound).step()
@@ -374,8 +376,8 @@ class SeparatorPaths:
         choices = list(self._open_choices.all_open)
         for segment in self._path:
             if segment.tree is not None:
-                first, behind = max(segment.begin, 0), segment.end + 1
-                choices[first:behind] = segment.tree.choices[first:behind]
+                layers = slice(max(segment.begin, 0), segment.end + 1)
+                choices[layers] = segment.tree.choices[layers]
         return tuple(choices)
 
     def step(self) -> None:
@@ -397,7 +399,8 @@ class SeparatorPaths:
             self._raise_bounds(tuple(choices), lambda s: separator in (s.begin, s.end))
         elif segment.tree is None:
             segment.tree = self._tree(segment)
-            # Segments that extend this one at an end have choices among those with that end open.
+            # Longer segments with the same begin, or end, have choices among those with the other end
+            # open.
             opened = self._choices(segment, opened=end)
             self._raise_bounds(opened, lambda s: s.begin == begin and s.end >= end)
             opened = self._choices(segment, opened=begin)
@@ -454,10 +457,10 @@ class SeparatorPaths:
 
 
 class _ChoiceNode(NamedTuple):
-    """Choices that agree in the layers fixed so far; the fields are the order of splitting.
+    """Choices that agree in the layers fixed so far; nodes are split in the order of the fields.
 
-    bound: lower bound on live elements. fixed: minus the number of fixed layers. fullest: the layer
-    at whose first firing the load is largest.
+    bound: lower bound on live elements. fixed: minus the number of layers fixed by splits. number: of
+    the node, as they were made. fullest: the layer at whose first firing the load is largest.
     """
 
     bound: int
@@ -504,7 +507,7 @@ class ChoiceTree:
     def split(self) -> list[Choices]:
         """Split the node with the smallest bound, which has an open layer; return its parts.
 
-        Wherever Ctrl-C ends it, the nodes are all choices.
+        Wherever Ctrl-C ends it, the nodes contain all choices.
         """
         node, *rest = self._nodes
         # The open layers near the fullest step decide its load, so they are fixed first.
@@ -512,13 +515,12 @@ class ChoiceTree:
             (candidate for candidate in self._layers if len(node.choices[candidate]) > 1),
             key=lambda candidate: (abs(candidate - node.fullest), candidate),
         )
-        before, behind = node.choices[:layer], node.choices[layer + 1 :]
-        parts = [(*before, (rows,), *behind) for rows in node.choices[layer]]
+        before, after = node.choices[:layer], node.choices[layer + 1 :]
+        parts = [(*before, (rows,), *after) for rows in node.choices[layer]]
         # The bound of a child is at least its parent's bound.
         rest += [self._node(choices, node.bound, node.fixed - 1) for choices in parts]
         heapify(rest)
-        # Assigned once, after all parts are made: an interrupt leaves a complete partition of the
-        # choices.
+        # Assigned once, after all parts are made, so that an interrupt loses no choice.
         self._nodes = rest
         return parts
 

@@ -1,9 +1,10 @@
 """The final plan of an application: its arena, the offset of each buffer, and the firing order.
 
-`streaming_plans` returns one plan for each network, all in the same arena. A partition is a group,
-whose stages fire in the order of its schedule. A tensor between two partitions is stored whole; if both
-partitions may run at the same time, it is copied from one buffer to the next. Edges with the same
-offset are one buffer with several consumers.
+`deployment` checks the offsets of a chromosome. `streaming_plans` returns one plan for each network,
+all in the same arena; `OrderedPlan` builds it. A partition is a group, whose stages fire in the order
+of its schedule. Inside a group, a tensor has rings: buffers that hold the latest rows. A tensor between
+two partitions is stored whole; if both partitions may run at the same time, it is copied from one
+buffer to the next. Edges of one tensor with the same offset are one buffer with several consumers.
 
 Execution order of the partitions of a network:
 
@@ -18,7 +19,7 @@ Execution order of the partitions of a network:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -150,7 +151,7 @@ def _streaming_plan(
     first = partitions[0][0]
     begins = [0, *accumulate(len(plan.orders[index]) for index, _ in partitions)]
     sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
-    last_of = {
+    last_firings = {
         edge.name: begins[edge.stays[-1].partition - first] + spans[-1][1]
         for edge, spans in zip(plan.edges, plan.spans, strict=True)
         if edge.member == number
@@ -159,34 +160,38 @@ def _streaming_plan(
     copies: dict[Connection, list[EdgeBuffer]] = defaultdict(list)
     for edge in edges:
         copies[edge.connection].append(edge)
-    together: dict[tuple[str, int, int, int, str], list[EdgeBuffer]] = defaultdict(list)
+    edges_of_ring: dict[Hashable, list[EdgeBuffer]] = defaultdict(list)
     for edge in edges:
+        extent = memory.offsets[edge.name], sizes[edge.name], edge.stays[0].partition
         copy_name = edge.name if len(copies[edge.connection]) > 1 else ""
-        place = memory.offsets[edge.name], sizes[edge.name], edge.stays[0].partition - first
-        together[(edge.connection.producer, *place, copy_name)].append(edge)
+        edges_of_ring[edge.connection.producer, extent, copy_name].append(edge)
 
     def name(edge: EdgeBuffer) -> str:
         return edge.name.removeprefix(f"{member.name}: ")
 
     rings = [
         StreamBuffer(
-            name=name(same[0]),
-            kind=Kind.RING if all(edge.inner is not None for edge in same) else Kind.WHOLE,
-            tensor=producer,
-            rows=size // planned.row_bytes(same[0]),
-            size=size,
-            offset=offset,
-            begin=begin,
-            end=max(edge.stays[-1].partition for edge in same) - first + 1,
-            readers=tuple(dict.fromkeys(edge.connection.consumer for edge in same)),
+            name=name(edge),
+            kind=Kind.RING if all(same.inner is not None for same in shared) else Kind.WHOLE,
+            tensor=edge.connection.producer,
+            rows=sizes[edge.name] // planned.row_bytes(edge),
+            size=sizes[edge.name],
+            offset=memory.offsets[edge.name],
+            begin=edge.stays[0].partition - first,
+            end=max(same.stays[-1].partition for same in shared) - first + 1,
+            readers=tuple(dict.fromkeys(same.connection.consumer for same in shared)),
         )
-        for (producer, offset, size, begin, _), same in together.items()
+        for shared in edges_of_ring.values()
+        for edge in shared[:1]
     ]
     groups = tuple(
         PlannedGroup(
             stages=tuple(
-                Stage(layers=(layer,), rows=evaluator.models[index].table.written(place, rows)[0])
-                for place, (layer, rows) in enumerate(
+                Stage(
+                    layers=(layer,),
+                    rows=evaluator.models[index].table.written(layer_number, rows)[0],
+                )
+                for layer_number, (layer, rows) in enumerate(
                     zip(partition.layers, plan.rows[index], strict=True)
                 )
             ),
@@ -211,7 +216,8 @@ def _streaming_plan(
         rings,
         groups,
         last_firings={
-            name(same[0]): max(last_of[edge.name] for edge in same) for same in together.values()
+            name(shared[0]): max(last_firings[edge.name] for edge in shared)
+            for shared in edges_of_ring.values()
         },
         element_bytes=element_bytes,
         outside=member.outside,
@@ -239,10 +245,10 @@ def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:
 
 
 class OrderedPlan:
-    """Builder of the plan of a network in row blocks, with groups in a given firing order.
+    """Builder of the plan of a network whose groups fire in a given order.
 
-    A single input arrives row by row. Results that a ring holds whole until the end stay in the arena;
-    others leave as they are produced.
+    If the network has one input, it arrives row by row. Results that a ring holds whole until the end
+    stay in the arena; others leave as they are produced.
     """
 
     def __init__(
@@ -282,10 +288,10 @@ class OrderedPlan:
         self._streamed_input = inputs[0] if is_only else None
         self._arena_bytes = max((ring.offset + ring.size for ring in rings), default=0)
         self._rings = tuple(read_once(rings))
-        self._staying = dict(self._results_that_stay())
+        self._staying = dict(self._results_that_stay())  # the ring of each result, by name
 
     def _results_that_stay(self) -> Iterator[tuple[str, str]]:
-        """Outputs whose rows are all in a ring at the end, with the name of the ring.
+        """Results whose rows are all in a ring at the end: names of output and ring.
 
         An output is a layer whose firings read the rows of a result. For a result that stays, `_group`
         and `_firings` omit them. An output of an input tensor, or in a group of outputs only, does not
@@ -342,25 +348,25 @@ class OrderedPlan:
 
         Example: an input of 5 rows in blocks of 2 fires 2, 2 and 1 times, where the order has it.
         """
-        left = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
+        remaining = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
         for name in order:
             if name == self._streamed_input:
-                rows = min(self._rows[name], left)
-                left -= rows
+                rows = min(self._rows[name], remaining)
+                remaining -= rows
                 yield from (name for _ in range(rows))
             elif name not in self._staying:
                 yield name
 
     def _buffers(self, groups: Sequence[PlannedGroup]) -> Iterator[StreamBuffer]:
         staying = set(self._staying.values())
-        out = list(self._outside(len(groups)))
+        external = list(self._external(len(groups)))
         rings = sorted(
             self._rings, key=lambda ring: (ring.name not in staying, ring.kind is not Kind.WHOLE)
         )
         # Readers are named only where a tensor has several buffers.
-        copies = Counter([ring.tensor for ring in rings] + [buffer.tensor for buffer in out])
-        offsets = external_offsets(self._arena_bytes, out)
-        for buffer in out:
+        copies = Counter(buffer.tensor for buffer in [*rings, *external])
+        offsets = external_offsets(self._arena_bytes, external)
+        for buffer in external:
             readers = buffer.readers if copies[buffer.tensor] > 1 else ()
             yield replace(buffer, offset=offsets[buffer.name], readers=readers)
         for ring in rings:
@@ -383,7 +389,7 @@ class OrderedPlan:
                 end=number + 1,
             )
 
-    def _outside(self, groups: int) -> Iterator[StreamBuffer]:
+    def _external(self, groups: int) -> Iterator[StreamBuffer]:
         """Buffers in other memory: outputs whose rows leave, and outside inputs and outputs."""
         for layer in self._network.outputs:
             if layer.name in self._outside_names:

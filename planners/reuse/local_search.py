@@ -1,14 +1,15 @@
 """Local search for the Pareto front of memory and periods of networks that share one memory.
 
-A chromosome has one gene for each layer: executed whole, or in parts of a number of rows. The
-evaluator computes its memory and periods. The result is an archive of nondominated points. Small
-problems are enumerated. For others four steps follow:
+A chromosome has one gene for each layer; the allele of a gene is 0 if the layer is executed whole, else
+the rows of each of its parts. The first allele of a gene is the whole layer. The evaluator computes the
+memory and the periods of a chromosome. The result is an archive of nondominated points. Problems of at
+most ENUMERATED chromosomes are enumerated. For others four steps follow:
 
 1. Seeds: the exact front of live bytes (planners.reuse.load_front), and the smallest chromosome of each
    network on its own.
 2. Hill climbing for memory alone. A sweep changes each gene once and accepts changes that need no more
    memory: with several buffers of the largest size, no single change gains. Genes with the largest
-   possible gain come first. A sweep without gain is followed by changes of several genes.
+   possible gain come first. After a sweep without gain, the next sweep changes several genes at a time.
 3. Descent from all layers whole. Each step changes the run of layers that saves the most memory per
    time lost.
 4. Threshold accepting until the evaluations, or the time, are spent. Each walk has its own weights of
@@ -61,23 +62,26 @@ from planners.reuse.problem import (
 )
 
 ENUMERATED = 1024  # chromosomes up to which a problem is enumerated
-IDLE_ROUNDS = 25  # rounds without a new chromosome after which the search ends
+# Step 2, hill climbing.
 CLIMBS = 3  # each kind of climb gets at most this fraction (1/3) of limited evaluations
-EVALUATIONS_PER_GENE = 20  # if the number of evaluations is not limited
-FEW = 3  # maximum number of unrelated genes that change together
-IDLE = 4  # sweeps without gain after which a climb ends
-WHOLE_OF = 8  # one of this many layers is whole at the start of a repeated climb
-AGAIN_IDLE = 1  # IDLE of repeated climbs: another start pays more
+EVALUATIONS_PER_GENE = 20  # of a climb, if the number of evaluations is not limited
+IDLE_SWEEPS = 4  # sweeps without gain after which a climb ends
+IDLE_SWEEPS_AGAIN = 1  # the same for climbs from random starts: another start pays more
 IDLE_CLIMBS = 25  # consecutive climbs without a new chromosome after which climbing ends
-WIDTHS = (1, 2, 4, 8)  # lengths of the runs that a descent tries
-MOST_WIDE = 12  # maximum length of a run that is changed together
-MOVES = 8  # kinds of `neighbour`: three change one gene, two a border, one two genes, two a run
-HEAVIEST = 16  # maximum weight of an objective
-MEMORY_ALONE = 256  # against 1 for each other objective: of equal points the faster is better
+WHOLE_OF = 8  # one of this many layers is whole at a random start
+MOST_UNRELATED = 3  # unrelated genes that change together
+LONGEST_RUN = 12  # adjacent genes that change together
+# Step 3, descent.
+RUN_LENGTHS = (1, 2, 4, 8)
+# Step 4, threshold accepting.
 WALKS = 8  # walks in a round
 MEMORY_WALKS = 3  # those that minimise memory; the others have random weights
-STEPS = 500  # steps of a walk
+MEMORY_WEIGHT = 256  # in these, against 1 for each period: of equal memory the faster is better
+HIGHEST_WEIGHT = 16  # of an objective in the other walks
+STEPS = 500  # of a walk
 THRESHOLD = Fraction(1, 100)  # initial threshold, as a fraction of the range of the front
+IDLE_ROUNDS = 25  # rounds without a new chromosome after which the search ends
+MOVES = ("gene", "gene", "gene", "border", "border", "two genes", "run", "run")  # equally probable
 
 Memory = Callable[[Chromosome], Number]
 Gains = Callable[[Chromosome], Mapping[int, int]]  # possible gain in elements, by gene
@@ -122,11 +126,7 @@ def local_search(
 
 
 class LocalSearch:
-    """Local search with an archive of all evaluated points.
-
-    The first objective is memory, the others are times. The first allele of each gene is the
-    whole layer.
-    """
+    """Local search with an archive of all evaluated points; the first objective is memory."""
 
     def __init__(
         self,
@@ -143,10 +143,10 @@ class LocalSearch:
         self._random = random
         self._steps = steps
         self._gains = gains
+        self._rounds = 0  # of threshold accepting
 
     def run(self, seeds: Iterable[Chromosome], stop: Stop) -> Front:
         """Return the front; `stop` or Ctrl-C may end the search."""
-        self._rounds = 0
         is_finished = True
         try:
             reason = self._searched(seeds, stop)
@@ -239,11 +239,11 @@ class LocalSearch:
 
         while True:
             nearby: dict[Chromosome, None] = {}
-            for width in WIDTHS:
+            for length in RUN_LENGTHS:
                 # Runs overlap by half: a good run that straddles two runs is still tried.
-                for begin in range(0, len(free) - width + 1, max(1, width // 2)):
+                for begin in range(0, len(free) - length + 1, max(1, length // 2)):
                     genes = list(current.chromosome)
-                    for gene in free[begin : begin + width]:
+                    for gene in free[begin : begin + length]:
                         genes[gene] = self._problem.nearest(gene, allele)
                     nearby[tuple(genes)] = None
             memory_now = current.score[0]
@@ -255,16 +255,16 @@ class LocalSearch:
             current = min(smaller, key=price)
 
     def walk(self, stop: Stop) -> None:
-        """Run one round of walks from an archive that has a point."""
+        """Run one round of walks; they begin at points of the archive, which must have a point."""
         front = self.archive.by_objectives()
         periods = len(front[0].score) - 1
         walks = []
         for number in range(WALKS):
             # Some walks aim at memory alone; the rest spread over the front by random weights.
             if number < MEMORY_WALKS:
-                weights = [MEMORY_ALONE, *(1 for _ in range(periods))]
+                weights = [MEMORY_WEIGHT] + [1] * periods
             else:
-                weights = [self._random.randint(1, HEAVIEST) for _ in range(periods + 1)]
+                weights = [self._random.randint(1, HIGHEST_WEIGHT) for _ in range(periods + 1)]
             walks.append(
                 # Every second walk begins at a random point: diversity along the front.
                 _WalkPosition(front, weights, self._random.choice(front) if number % 2 else None)
@@ -290,6 +290,7 @@ class _WalkPosition:
     """The current chromosome of a walk, and its cost: the weighted sum of normalised objectives."""
 
     def __init__(self, front: Sequence[Point], weights: Sequence[int], begin: Point | None) -> None:
+        """Begin at a point; None for the point of the front with the lowest cost."""
         columns = list(zip(*(point.score for point in front), strict=True))
         self._factors = [
             # Objectives have different units: each is normalised by its range over the front.
@@ -317,21 +318,21 @@ def neighbour(
 ) -> Chromosome:
     """Return a random neighbour; the same chromosome if no gene is free.
 
-    Changes one gene, a gene at a border between alleles, two genes, or a run.
+    One gene changes, or a gene at a border between alleles, two genes, or a run of adjacent genes.
     """
     if not free:
         return chromosome
     genes = list(chromosome)
-    kind = random.randrange(MOVES)
-    if kind < 3:
+    move = random.choice(MOVES)
+    if move == "gene":
         _change(problem, genes, random.choice(free), random)
     # Borders between alleles: memory changes most where parts meet whole layers.
-    elif kind < 5:
+    elif move == "border":
         borders = [
             gene for pair in pairwise(free) for gene in pair if genes[pair[0]] != genes[pair[1]]
         ]
         _change(problem, genes, random.choice(borders or free), random)
-    elif kind == 5:
+    elif move == "two genes":
         _change(problem, genes, random.choice(free), random)
         _change(problem, genes, random.choice(free), random)
     else:
@@ -351,7 +352,7 @@ def _change_run(
 ) -> None:
     """Give a random run of genes the same allele."""
     begin = random.randrange(len(free))
-    run = free[begin : begin + random.randint(2, MOST_WIDE)]
+    run = free[begin : begin + random.randint(2, LONGEST_RUN)]
     allele = random.choice(problem.alleles[run[0]])
     for gene in run:
         genes[gene] = problem.nearest(gene, allele)
@@ -369,18 +370,16 @@ def climbed(
     random: Random,
     gains: Gains = lambda _: {},
     *,
-    most_idle: int = IDLE,
+    idle_sweeps: int = IDLE_SWEEPS,
 ) -> Iterator[Chromosome]:
     """Yield chromosomes of descending memory, all below that of `start`, by hill climbing.
 
-    genes: those that may change.
-    gains: possible gain by gene; genes with large gains are tried first.
-    most_idle: sweeps without gain after which the climb ends. `memory` may end it before, by an
-    exception.
+    genes: those that may change. gains: possible gain by gene; genes with large gains are tried first.
+    idle_sweeps: sweeps without gain after which the climb ends. An exception of `memory` ends it, too.
     """
     current, memory_of_current = start, memory(start)
     idle = 0
-    while genes and idle < most_idle:
+    while genes and idle < idle_sweeps:
         is_better = False
         # Random order of genes with equal gain: a fixed order would bias towards early layers.
         untried = random.sample(genes, len(genes))
@@ -393,12 +392,12 @@ def climbed(
             changed = list(current)
             if idle == 0:
                 _change(problem, changed, gene, random)
-            # After an idle sweep single changes are exhausted: a run, or a handful, of genes
-            # changes.
+            # After an idle sweep single changes are exhausted: a run, or a few genes, change.
             elif random.random() < 0.5:
                 _change_run(problem, changed, genes, random)
             else:
-                for changed_gene in random.sample(genes, min(len(genes), random.randint(2, FEW))):
+                count = min(len(genes), random.randint(2, MOST_UNRELATED))
+                for changed_gene in random.sample(genes, count):
                     _change(problem, changed, changed_gene, random)
             chromosome = tuple(changed)
             memory_now = memory(chromosome)
@@ -449,7 +448,7 @@ def smallest_of_each(
     random: Random,
     stop: Stop,
 ) -> Iterator[Chromosome]:
-    """Yield the result of climbs of each network on its own; nothing for a single network.
+    """Yield the result of climbs of each network on its own; a single network yields nothing.
 
     The last evaluation is left for this result.
     """
@@ -492,8 +491,8 @@ def least_live(
 class _Climbs:
     """Climbs of the genes of one network at a time, from all layers in parts.
 
-    best: the best chromosome so far. memory, gained: as in `climbed`, for the network of that
-    number. A call is a call of `memory`: an evaluation, or a computation of live bytes.
+    best: the best chromosome so far. memory, gains: as in `climbed`, for the network of a number. A
+    call is a call of `memory`: an evaluation, or a computation of live bytes.
     """
 
     def __init__(
@@ -501,21 +500,22 @@ class _Climbs:
         evaluator: Evaluator,
         problem: ReuseProblem,
         memory: Callable[[int, Chromosome], int],
-        gained: Callable[[int, Chromosome], Mapping[int, int]],
+        gains: Callable[[int, Chromosome], Mapping[int, int]],
         random: Random,
         stop: Stop,
     ) -> None:
         self.best: Chromosome = problem.all_in_parts
         self._problem = problem
         self._memory = memory
-        self._gained = gained
+        self._gains = gains
         self._random = random
         self._stop = stop
         counts = (len(member.layers) for member in evaluator.application.members)
-        self._bounds = list(pairwise(accumulate(counts, initial=0)))
+        # First gene of each network, and one past its last.
+        self._ranges = list(pairwise(accumulate(counts, initial=0)))
         self._genes = [
             [gene for gene in problem.free_genes if begin <= gene < end]
-            for begin, end in self._bounds
+            for begin, end in self._ranges
         ]
         self._memory_of: list[dict[Chromosome, int]] = [{} for _ in self._genes]
         self._calls_left = 0
@@ -537,7 +537,7 @@ class _Climbs:
         idle = 0
         with suppress(Enough):
             while idle < IDLE_CLIMBS and self._calls_left:
-                needs = [self._least(member, self.best) for member in range(len(self._genes))]
+                needs = [self._memory_at(member, self.best) for member in range(len(self._genes))]
                 # Networks in sequence share memory: only the largest network decides, so the
                 # remaining calls go to it.
                 largest = needs.index(max(needs))
@@ -546,34 +546,36 @@ class _Climbs:
                 before = self._calls_left
                 start = list(self.best)
                 for gene in self._genes[largest]:
-                    # A new start near "all by parts", where memory is small.
+                    # A start near "all in parts", where memory is small.
                     is_whole = self._random.randrange(WHOLE_OF) == 0
                     start[gene] = self._problem.alleles[gene][0 if is_whole else 1]
-                top = self._climbed(largest, tuple(start), most_idle=AGAIN_IDLE)
-                if self._least(largest, top) < self._least(largest, self.best):
-                    self.best = top
+                candidate = self._climbed(largest, tuple(start), IDLE_SWEEPS_AGAIN)
+                if self._memory_at(largest, candidate) < self._memory_at(largest, self.best):
+                    self.best = candidate
                 idle = 0 if self._calls_left < before else idle + 1
 
-    def _climbed(self, member: int, start: Chromosome, *, most_idle: int = IDLE) -> Chromosome:
+    def _climbed(
+        self, member: int, start: Chromosome, idle_sweeps: int = IDLE_SWEEPS
+    ) -> Chromosome:
         """The result of a climb of one network, which ends early if its calls are spent."""
         best = start
         climb = climbed(
             start,
             self._genes[member],
             self._problem,
-            partial(self._least, member),
+            partial(self._memory_at, member),
             self._random,
-            partial(self._gained, member),
-            most_idle=most_idle,
+            partial(self._gains, member),
+            idle_sweeps=idle_sweeps,
         )
         with suppress(Enough):
             for better in climb:
                 best = better
         return best
 
-    def _least(self, member: int, chromosome: Chromosome) -> int:
+    def _memory_at(self, member: int, chromosome: Chromosome) -> int:
         """Memory of a network; a known memory takes no call. Raises Enough after the last."""
-        own_genes = chromosome[slice(*self._bounds[member])]
+        own_genes = chromosome[slice(*self._ranges[member])]
         # Genes of other networks do not change the buffers of this network.
         memory = self._memory_of[member].get(own_genes)
         if memory is None:

@@ -39,14 +39,17 @@ from planners.reuse.storage import (
     held_rows,
 )
 
-MOST_SEGMENTS = 20_000  # to remember, of one partition
-MOST_STATES = 1_000  # to remember, of one partition, or as many as have
-MOST_SPANS = 100_000  # spans together: more than a processor's cache holds are slower, not faster
+# Sizes of caches, for each partition. States are few if they have many spans: a cache of states that
+# exceeds the cache of the processor is slower than none.
+MOST_SEGMENTS = 20_000
+MOST_STATES = 1_000
+MOST_SPANS = 100_000  # of all states
 
-PhaseTimes = Mapping[str, Mapping[int, int]]  # by layer, nanoseconds of all of so many phases
-
+PhaseTimes = Mapping[str, Mapping[int, int]]
+"""For each layer, by the number of its phases, the nanoseconds of all phases together."""
 
 LayerTimes = Callable[[str, int | None], int]
+"""Nanoseconds of a frame in a layer, from its name and the rows of a part; None: executed whole."""
 
 
 def layer_times(
@@ -55,7 +58,7 @@ def layer_times(
     element_bytes: int | None,
     measured: PhaseTimes | None = None,
 ) -> LayerTimes:
-    """Return the nanoseconds of a frame in a layer with this many rows of a part; None is the whole.
+    """Return the times of the layers of a network.
 
     element_bytes: of every element; None where each tensor has its own. measured: instead of the
     platform's times; raises InvalidNetwork for phases not measured.
@@ -105,9 +108,10 @@ class FiringSteps(NamedTuple):
 class PartitionState(NamedTuple):
     """A partition at its genes.
 
-    sizes: elements of the edge buffers within it, by number. spans: first and last step of all that
-    are in use in it. conflicts: for each buffer, as bits, the buffers that share a step with it.
-    lower_bound: elements of the edge buffers within it cannot be less.
+    rows: of a part, for each layer. capacities: rows of each edge. By number of the edge buffer:
+    sizes: elements of the buffers within the partition. spans: first and last step of all buffers in
+    use in it. conflicts: as bits, the buffers that share a step with the buffer.
+    nanoseconds: of a frame. lower_bound: minimum elements of the buffers within the partition.
     """
 
     rows: tuple[int, ...]
@@ -162,14 +166,15 @@ class PartitionModel:
                 if consumed[0]
             ],
         )
-        everything = (1 << layers) - 1
+        all_layers = (1 << layers) - 1
         self.separators = tuple(
             layer
             for layer in range(layers)
-            if self.above[layer] == (1 << layer) - 1
-            and self.awaiting[layer] == everything >> layer + 1 << layer + 1
+            for later_layers in [all_layers & ~((2 << layer) - 1)]
+            if self.above[layer] == (1 << layer) - 1 and self.awaiting[layer] == later_layers
         )
         self._is_separator = [layer in self.separators for layer in range(layers)]
+        # For each layer, pairs: edge, and layer at its other end.
         self._inputs: list[list[tuple[int, int]]] = [[] for _ in partition.layers]
         self._outputs: list[list[tuple[int, int]]] = [[] for _ in partition.layers]
         for number, edge in enumerate(self.table.edges):
@@ -190,11 +195,11 @@ class PartitionModel:
         return self._state(self.part_rows(genes))
 
     def part_rows(self, genes: Sequence[int | None]) -> tuple[int, ...]:
-        """Return the rows of a part that each layer has at these genes."""
+        """Return the rows of a part of each layer at these genes."""
         return tuple(map(self.table.part_rows, range(len(genes)), genes))
 
     def storages(self, rows: Sequence[int]) -> list[tuple[Rows, int]]:
-        """Return the rows of the smallest buffers of each block, and a bound on their elements."""
+        """Return for each block the rows of its smallest buffers, and a bound on their elements."""
         return [
             self.storage(number, tuple([rows[layer] for layer in block.layers]))
             for number, block in enumerate(self.blocks)
@@ -203,8 +208,7 @@ class PartitionModel:
     def _storage(self, number: int, rows: tuple[int, ...]) -> tuple[Rows, int]:
         """The smallest buffers of one block; rows: of the parts of each of its layers.
 
-        Networks repeat their blocks, often in other widths: the rows that edges hold are remembered
-        for all of these.
+        Networks repeat their blocks, often in other widths: the rows held are cached for all of these.
         """
         block = self.blocks[number]
         rates = block_rates(self.table, block, rows)
@@ -221,8 +225,8 @@ class PartitionModel:
 
     def _nanoseconds(self, layer: int, rows: int) -> int:
         """The time of a frame in a layer; rows: of its parts."""
-        whole = rows == self.heights[layer]
-        return self._times(self._names[layer], None if whole else rows)
+        is_whole = rows == self.heights[layer]
+        return self._times(self._names[layer], None if is_whole else rows)
 
     def _new_state(self, rows: tuple[int, ...]) -> PartitionState:
         storages = self.storages(rows)
@@ -275,7 +279,7 @@ class PartitionModel:
         )
 
     def _segments(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """From separator to separator; one begins with the layer that ends the one before."""
+        """From separator to separator, as first layer and one past the last; a separator is in two."""
         begin = 0
         for layer in self.separators:
             if rows[layer] == self.heights[layer] and layer > begin:
@@ -287,7 +291,7 @@ class PartitionModel:
     def _turns(
         self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]
     ) -> tuple[Sequence[int], FiringSteps]:
-        """The schedule of the layers of a segment."""
+        """The schedule of the layers of a segment: the layer of each step, from 0, and the steps."""
         waits = Waits(self.table.numbers, [0], [], [])
         for layer in range(begin, end):
             for number, producer in self._inputs[layer]:
@@ -321,8 +325,8 @@ def _reached(layers: int, edges: Sequence[PartitionEdge]) -> tuple[list[int], li
 class Waits(NamedTuple):
     """The firings of other layers that each phase of each layer waits for.
 
-    Wait n is for firings of layer source[n]: those of each phase are at `start[n]` and after it among
-    the numbers. Layer l has the waits waiting[l] to the one before waiting[l + 1].
+    Layer l has the waits waiting[l] to waiting[l + 1] - 1. Wait n is for layer source[n]: phase p waits
+    for numbers[start[n] + p] of its firings.
     """
 
     numbers: array[int]
@@ -340,9 +344,9 @@ def firing_order(
 ) -> tuple[Sequence[int], FiringSteps]:
     """Return the schedule of one frame: the layer of each step, and the steps of each layer.
 
-    phases: of each layer. waits: for input and for room. separators: of each layer, whether all layers
-    after it depend on it. is_started: the first layer has fired already, and is left out. Raises
-    InvalidNetwork if the layers are stuck. O(passes * layers).
+    phases: of each layer. waits: for input and for room. separators: for each layer, whether all layers
+    after it depend on it. is_started: whether the first layer has fired all its phases before, and is
+    left out. Raises InvalidNetwork if every layer waits for another. O(passes * layers).
     """
     backend = compiler.backend(fits=True)
     order = backend.blank(sum(phases))
@@ -355,7 +359,7 @@ def firing_order(
         fired,
     )
     steps = backend.kernel(kernel.round_robin_order)(layers, order, first, last)
-    del layers  # which keeps the numbers from growing
+    del layers  # it holds a view of the numbers, which cannot grow meanwhile
     if steps == kernel.STUCK:
         raise InvalidNetwork("the buffers are too small: every layer waits for another one")
     return order[:steps], FiringSteps(list(first), list(last), steps)
