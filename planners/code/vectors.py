@@ -29,7 +29,7 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
     counted = f"""#ifdef COUNTED
     {{
         uint64_t before = instructions();
-        {_run_of(written, 0)}
+        {_frame_c(written, 0)}
         say("\\nthousand instructions of a frame: ");
         say_number((instructions() - before) / 1000);
     }}
@@ -46,7 +46,7 @@ int {name}_test(void); /* the line of the first wrong result; 0 if all are right
 
 {arrays_of(written)}
 
-{_tested(written, vectors, "void")}
+{_test_function_c(written, vectors, "void")}
 
 #ifndef NO_MAIN
 {source("say.c")}
@@ -73,7 +73,7 @@ def shared_test(written: Written, vectors: Sequence[TestVector]) -> str:
 
 int {name}_test({parameters});
 
-{_tested(written, vectors, parameters)}
+{_test_function_c(written, vectors, parameters)}
 """
 
 
@@ -82,7 +82,7 @@ def test_parameters(written: Written) -> str:
     return ", ".join(f"{written.name}_element *{array}" for array in written.arrays)
 
 
-def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) -> str:
+def _test_function_c(written: Written, vectors: Sequence[TestVector], parameters: str) -> str:
     """Return C of the vectors, the comparisons, and the function that executes the test."""
     name = written.name
     arrays = []
@@ -91,26 +91,26 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
             (written.inputs, vector.frame),
             (written.outputs, vector.outputs),
         ):
-            arrays += [_array(port, number, arrays_of_ports[port.layer]) for port in ports]
-    begun = from_initial_state(vectors)
-    lines = [_check(written, number, vector) for number, vector in enumerate(vectors)]
-    checks = "\n".join(lines[:begun])
+            arrays += [_array_c(port, number, arrays_of_ports[port.layer]) for port in ports]
+    initial = from_initial_state(vectors)  # vectors; the others begin with a written state
+    lines = [_check_c(written, number, vector) for number, vector in enumerate(vectors)]
+    checks = "\n".join(lines[:initial])
     variables = "int turn;"
     if written.keeps_state:
         variables = f"static uint8_t saved[{written.capitals}_SAVED_BYTES], again[sizeof saved];"
-        arrays += _states(written, vectors)
-        checks += _saving(written, lines[:begun])
-        checks += _from_written_state(written, vectors, lines[begun:])
+        arrays += _state_arrays_c(written, vectors)
+        checks += _saving_c(written, lines[:initial])
+        checks += _from_written_state_c(written, vectors, lines[initial:])
     else:
-        checks = _twice(written, checks)
+        checks = _frames_twice_c(written, checks)
     if written.stages:  # a library of primitives has none of these functions
-        checks += f"\n{_misused(written)}"
+        checks += f"\n{_misuse_c(written)}"
     results = "\n".join(
         f"static {port.kind} found_{port.array}[{port.elements}];" for port in written.outputs
     )
-    kinds = sorted({_test_of(port, vector) for port in written.outputs for vector in vectors})
+    kinds = sorted({_comparison_of(port, vector) for port in written.outputs for vector in vectors})
     tests = "\n\n".join(
-        _TESTS.get(kind) or _close(kind.removeprefix("is_close_")) for kind in kinds
+        _COMPARISONS.get(kind) or _is_close_c(kind.removeprefix("is_close_")) for kind in kinds
     )
     return f"""{chr(10).join(arrays)}
 
@@ -121,22 +121,22 @@ static {name}_state state;
 
 #define EXPECT(is_right) (failed = ((is_right) || failed) ? failed : __LINE__)
 
-{_counting(written)}int {name}_test({parameters})
+{_block_counters_c(written)}int {name}_test({parameters})
 {{
     {variables}
     int failed = 0;
-    {_begun(written)}
-{_counted(written)}{checks}
+    {_init_c(written)}
+{_compared_block_counts_c(written)}{checks}
     return failed;
 }}"""
 
 
-def _begun(written: Written) -> str:
+def _init_c(written: Written) -> str:
     """Return C that initialises the network."""
     return f"EXPECT({written.init_call()} == {written.capitals}_OK);"
 
 
-def _counting(written: Written) -> str:
+def _block_counters_c(written: Written) -> str:
     """Return C that counts the blocks of rows computed by CMSIS-NN (1) or not (0)."""
     if written.cmsis_nn is None:
         return ""
@@ -152,21 +152,21 @@ void {written.name}_block(int by_cmsis_nn)
 """
 
 
-def _counted(written: Written) -> str:
+def _compared_block_counts_c(written: Written) -> str:
     """Return C that compares the block counts of the first frame with the planned counts."""
     if written.cmsis_nn is None:
         return ""
     shared = written.cmsis_nn.shared
     return f"""#ifdef {written.capitals}_BLOCKS
     blocks[0] = blocks[1] = 0;
-    {_run_of(written, 0)}
+    {_frame_c(written, 0)}
     EXPECT(blocks[1] == {shared[True]} && blocks[0] == {shared[False]});
-    {_begun(written)}
+    {_init_c(written)}
 #endif
 """
 
 
-def _twice(written: Written, checks: str) -> str:
+def _frames_twice_c(written: Written, checks: str) -> str:
     """Return C that executes all frames, and again all frames without a new NAME_init.
 
     If a frame overwrites weights that are resident in the arena, the later frames fail.
@@ -181,7 +181,7 @@ def _twice(written: Written, checks: str) -> str:
     }}"""
 
 
-def _saving(written: Written, lines: Sequence[str]) -> str:
+def _saving_c(written: Written, lines: Sequence[str]) -> str:
     """Return C that executes the frames again, and saves and restores the state after each.
 
     lines: C of each frame.
@@ -195,22 +195,22 @@ def _saving(written: Written, lines: Sequence[str]) -> str:
     EXPECT(memcmp(again, saved, sizeof saved) == 0);
 """
     resumed = f"""    EXPECT({name}_save(&state, saved, sizeof saved) == {capitals}_OK);
-{spoilt}    {_begun(written)}
+{spoilt}    {_init_c(written)}
     EXPECT({name}_restore(&state, saved, sizeof saved) == {capitals}_OK);
 {same}"""
     return f"""
     EXPECT({name}_reset(&state) == {capitals}_OK);
     EXPECT({name}_save(&state, saved, sizeof saved) == {capitals}_OK);
-{spoilt}    {_begun(written)}
+{spoilt}    {_init_c(written)}
 {same}{"".join(f"{line}{chr(10)}{resumed}" for line in lines)}"""
 
 
-def _misused(written: Written) -> str:
+def _misuse_c(written: Written) -> str:
     """Return C that quantises and dequantises numbers, reads outputs, and makes refused calls."""
     name, capitals = written.name, written.capitals
     lines = [
         line
-        for ports, check in ((written.inputs, _quantised), (written.outputs, _dequantised))
+        for ports, check in ((written.inputs, _quantising_c), (written.outputs, _dequantising_c))
         for number, port in enumerate(ports)
         for line in check(name, number, port)
     ]
@@ -219,7 +219,7 @@ def _misused(written: Written) -> str:
         inputs = [f"{port.array}_0" for port in written.inputs]
         outside = [f"found_{port.array}" for port in written.outputs if port.outside is not None]
         begin = f"{name}_begin({', '.join(['&state', *inputs, *outside])})"
-        lines += [_run_of(written, 0)]
+        lines += [_frame_c(written, 0)]
         lines += [
             f"EXPECT(memcmp({name}_output(&state, {number}), found_{port.array}, "
             f"sizeof found_{port.array}) == 0);"
@@ -246,19 +246,21 @@ def _misused(written: Written) -> str:
     ]
     text = "".join(f"    {line}\n" for line in lines)
     calls = "".join(f"    EXPECT({call});\n" for call in refused)
-    return f"{text}#ifndef {capitals}_UNCHECKED\n{calls}    {_begun(written)}\n#endif\n"
+    return f"{text}#ifndef {capitals}_UNCHECKED\n{calls}    {_init_c(written)}\n#endif\n"
 
 
-def _quantised(name: str, number: int, port: LibraryPort) -> list[str]:
-    """Return C that quantises a real number between two integers of an input, if it has a scale."""
+def _quantising_c(name: str, number: int, port: LibraryPort) -> list[str]:
+    """Return C that quantises a real number between two integers of an input, if it has a scale.
+
+    The number is 0.75 steps from the first integer, and so 0.25 steps from the second, away from zero.
+    """
     quantization = port.stored.quantization
     if quantization is None:
         return []
     zero = quantization.zero_point
-    integer = zero + 2 if zero < 100 else zero - 2
-    above = 0.75 if integer > zero else -0.75
-    real = number_text(float(np.float32((integer - zero + above) * quantization.scale)))
-    nearest = integer + (1 if above > 0 else -1)
+    sign = 1 if zero < 100 else -1  # within the limits of int8
+    real = number_text(float(np.float32(sign * 2.75 * quantization.scale)))
+    nearest = zero + 3 * sign
     return [
         f"{{ {port.kind} integer = 0; const float float_value = {real};",
         f"EXPECT({name}_quantize_input({number}, &float_value, &integer, 1) == {name.upper()}_OK);",
@@ -266,13 +268,13 @@ def _quantised(name: str, number: int, port: LibraryPort) -> list[str]:
     ]
 
 
-def _dequantised(name: str, number: int, port: LibraryPort) -> list[str]:
+def _dequantising_c(name: str, number: int, port: LibraryPort) -> list[str]:
     """Return C that dequantises an integer of an output, if the output has a scale."""
     quantization = port.stored.quantization
     if quantization is None:
         return []
     zero = quantization.zero_point
-    integer = zero + 3 if zero < 100 else zero - 3
+    integer = zero + 3 if zero < 100 else zero - 3  # within the limits of int8
     wanted = float(np.float32(quantization.scale) * np.float32(integer - zero))
     return [
         f"{{ const {port.kind} integer = {integer}; float float_value = 0;",
@@ -281,7 +283,7 @@ def _dequantised(name: str, number: int, port: LibraryPort) -> list[str]:
     ]
 
 
-def _from_written_state(
+def _from_written_state_c(
     written: Written, vectors: Sequence[TestVector], lines: Sequence[str]
 ) -> str:
     """Return C that executes frames from a state of the test, and compares the last state."""
@@ -306,23 +308,23 @@ def _from_written_state(
 """
 
 
-def _states(written: Written, vectors: Sequence[TestVector]) -> list[str]:
+def _state_arrays_c(written: Written, vectors: Sequence[TestVector]) -> list[str]:
     """Return arrays of C with the state that the test writes, and with the state after its last frame.
 
     Rows of variables are in rings: each frame writes its rows over the oldest.
     """
-    begun, texts = from_initial_state(vectors), []
-    if begun == len(vectors):
+    initial, texts = from_initial_state(vectors), []
+    if initial == len(vectors):
         return []
     for word, states, frames in (
-        ("before", vectors[begun].before, 0),
-        ("after", vectors[-1].after, len(vectors) - begun),
+        ("before", vectors[initial].before, 0),
+        ("after", vectors[-1].after, len(vectors) - initial),
     ):
         for number, (name, role, array) in enumerate(_arrays_of(states or {})):
             elements = to_memory_order(as_signed_array(array))
             elements = np.roll(elements, frames * written.fresh_elements.get(name, 0))
             head = f"static const {TYPES[elements.dtype.name]} {word}_{number}[{elements.size}]"
-            items = wrapped(map(_shown, elements))
+            items = wrapped(map(_number_c, elements))
             texts.append(f"/* {comment(f'{name}: {role}')} */\n{head} = {{\n{items}\n}};")
     return [*texts, _SEAL]
 
@@ -350,21 +352,23 @@ def _arrays_of(states: States) -> Iterator[tuple[str, str, Array]]:
             yield name, role, array
 
 
-def _test_of(port: LibraryPort, vector: TestVector) -> str:
+def _comparison_of(port: LibraryPort, vector: TestVector) -> str:
+    """The C function that compares an output: with a tolerance of the vector, or as its type needs."""
     if vector.tolerance.get(port.layer):
         return f"is_close_{port.kind}"
     return "is_near" if port.kind == "float" else "is_same"
 
 
-def _compared(port: LibraryPort, number: int, vector: TestVector, found: str) -> str:
+def _compared_c(port: LibraryPort, number: int, vector: TestVector, found: str) -> str:
     """Return C that compares a result with an output: elements within a tolerance, or bytes."""
-    test, array = _test_of(port, vector), f"{port.array}_{number}"
+    test, array = _comparison_of(port, vector), f"{port.array}_{number}"
     count = f"sizeof {array}" if test == "is_same" else str(port.elements)
     tolerance = f", {_tolerance(port, vector)}" if test.startswith("is_close") else ""
     return f"EXPECT({test}({found}, {array}, {count}{tolerance}));"
 
 
 def _tolerance(port: LibraryPort, vector: TestVector) -> str:
+    """C for the tolerance of an output; of real numbers with the rounding errors of sums."""
     tolerance = vector.tolerance[port.layer]
     if port.kind != "float":
         return str(int(tolerance))
@@ -372,7 +376,7 @@ def _tolerance(port: LibraryPort, vector: TestVector) -> str:
     return number_text(tolerance + 1e-5 * largest)
 
 
-_TESTS = {
+_COMPARISONS = {
     "is_near": """static int is_near(const void *numbers, const float *wanted, int32_t count)
 {
     float largest = 0, furthest = 0, found;
@@ -397,29 +401,32 @@ _TESTS = {
 }
 
 
-def _array(port: LibraryPort, number: int, array: Array) -> str:
+def _array_c(port: LibraryPort, number: int, array: Array) -> str:
+    """C for the numbers of a port in a vector, in memory order."""
     values = np.asarray(array)
     values = to_memory_order(as_signed_array(values) if port.is_signed_outside else values)
     is_plain = values.dtype.kind == "f" and bool(np.isfinite(values).all())
-    items = numbers(values) if is_plain else map(_shown, values)
+    items = numbers(values) if is_plain else map(_number_c, values)
     head = f"static const {port.kind} {port.array}_{number}[{port.elements}]"
     return f"{head} = {{\n{wrapped(items)}\n}};"
 
 
-def _shown(value: np.generic) -> str:
+def _number_c(value: np.generic) -> str:
+    """C for an integer, or for a real number that may be infinite or NaN."""
     if value.dtype.kind in "iu":
         return str(value)
     single = np.float32(value)
     return "NAN" if np.isnan(single) else number_text(float(single))
 
 
-def _run_of(written: Written, number: int) -> str:
+def _frame_c(written: Written, number: int) -> str:
+    """C that executes the frame of a vector."""
     inputs = [f"{port.array}_{number}" for port in written.inputs]
     results = [f"found_{port.array}" for port in written.outputs]
     return f"EXPECT({written.frame_call(inputs, results)} == {written.capitals}_OK);"
 
 
-def _close(kind: str) -> str:
+def _is_close_c(kind: str) -> str:
     """Return C that compares numbers of a type, which need not be aligned."""
     tolerance = "float" if kind == "float" else "int32_t"
     return f"""/* Behind computed numbers that were rounded, a step more or less may follow. */
@@ -438,19 +445,21 @@ static int is_close_{kind}(const void *numbers, const {kind} *wanted, int32_t co
 }}"""
 
 
-def _check(written: Written, number: int, vector: TestVector) -> str:
+def _check_c(written: Written, number: int, vector: TestVector) -> str:
+    """C that executes the frame of a vector, as a whole and by rows, and compares the outputs."""
     results = [f"found_{port.array}" for port in written.outputs]
-    lines = [f"    {_run_of(written, number)}"]
+    lines = [f"    {_frame_c(written, number)}"]
     lines += [
-        f"    {_compared(port, number, vector, result)}"
+        f"    {_compared_c(port, number, vector, result)}"
         for result, port in zip(results, written.outputs, strict=True)
     ]
     if written.is_streamed:
-        lines += _by_rows(written, number, vector)
+        lines += _rows_c(written, number, vector)
     return "\n".join(lines)
 
 
-def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
+def _rows_c(written: Written, number: int, vector: TestVector) -> list[str]:
+    """Lines of C that execute a frame row by row, and compare the outputs."""
     name, capitals = written.name, written.capitals
     row = f"{written.inputs[0].array}_{number} + row * {capitals}_ROW_ELEMENTS"
     return [
@@ -462,7 +471,7 @@ def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
         f"                (is_last ? {capitals}_DONE : {capitals}_OK));",
         "        }",
         *(
-            f"        {_compared(port, number, vector, f'{name}_output(&state, {place})')}"
+            f"        {_compared_c(port, number, vector, f'{name}_output(&state, {place})')}"
             for place, port in enumerate(written.outputs)
         ),
         "    }",

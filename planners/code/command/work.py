@@ -111,6 +111,7 @@ def _planned(options: argparse.Namespace) -> list[Planned]:
     if not plans:
 
         def again(number: int, changes: Mapping[str, Any]) -> Fit:
+            """Plan a network again, within other limits that all networks together need."""
             model = planned[number].model
             limits = {"memories": memories, "ram": options.ram, **changes}
             return _with_cmsis_nn(model, _fitted(model, options, **limits), options)
@@ -211,6 +212,7 @@ class Answer(NamedTuple):
 
 
 def _model(source: str, options: argparse.Namespace) -> Model:
+    """The network of an argument with weights, in the types in which C computes it."""
     model = chosen.read_source(source, options, with_weights=True, knows_state=True)
     if options.hop is not None:
         model = as_stream(model, options.hop)
@@ -262,6 +264,7 @@ def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
 
 
 def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
+    """The answer for the plan of a file: whether it fits. Raises InvalidPlan, with the file."""
     try:
         with answers.working(f"checking the plan of {plan.network}"):
             return fit_of(
@@ -318,12 +321,12 @@ def _scratch(method: FitMethod, options: argparse.Namespace) -> ScratchLimit:
 def _fitted(
     model: Model, options: argparse.Namespace, *, memories: Sequence[BoardMemory], ram: int | None
 ) -> Fit:
+    """The answer of the search for plans of a network. ram: limit in bytes, None: none."""
     what = f"{model.network.name}: line buffers and strips"
     stop = stop_after(options.time_limit, what, effort=options.effort)
-    size = None if stores_integers(model.network) else REAL_BYTES
     request = fit_request(
         model.network,
-        element_bytes=size,
+        element_bytes=None if stores_integers(model.network) else REAL_BYTES,
         ram=ram,
         flash=options.flash,
         input=options.input or RESIDENT,
@@ -354,7 +357,7 @@ def _written(planned: Sequence[Planned], options: argparse.Namespace) -> Answer:
         kernels = []
         lines = [
             f"{len(planned)} networks, one at a time, in "
-            f"{needed_bytes_in_words(_ram_bytes(planned, members, options))} of RAM (arena "
+            f"{needed_bytes_in_words(sum(_ram(planned, members)) + options.reserve)} of RAM (arena "
             f"{library.arena_bytes} bytes), {needed_bytes_in_words(library.weight_bytes)} of flash "
             "for parameters",
             *(f"  {line}" for line in lines),
@@ -449,34 +452,40 @@ def _package(options: argparse.Namespace) -> Package:
     )
 
 
-def _ram_bytes(
-    planned: Sequence[Planned], written: Sequence[Written], options: argparse.Namespace
-) -> int:
-    """RAM in bytes of networks that execute sequentially: one arena, all states, stack, reserve."""
-    arena = max(member.method.ram_bytes for member in planned)
-    states = sum(member.state_bytes for member in written)
-    stack = max(member.stack_bytes for member in written)
-    reserve: int = options.reserve
-    return arena + states + stack + reserve
+class _Ram(NamedTuple):
+    """RAM in bytes of networks that execute sequentially: one arena, one stack, all states."""
+
+    arena: int
+    states: int
+    stack: int
+
+
+def _ram(planned: Sequence[Planned], written: Sequence[Written]) -> _Ram:
+    return _Ram(
+        arena=max(member.method.ram_bytes for member in planned),
+        states=sum(member.state_bytes for member in written),
+        stack=max(member.stack_bytes for member in written),
+    )
 
 
 def _ram_line(
     planned: Sequence[Planned], written: Sequence[Written], options: argparse.Namespace
 ) -> str:
-    stack = max(member.stack_bytes for member in written)
-    beside = RamBeside(
-        stack_bytes=stack, reserve_bytes=options.reserve, core=known_core(_target(options))
-    )
-    arena = max(member.method.ram_bytes for member in planned)
-    states = sum(member.state_bytes for member in written)
+    """Return a line on the parts of the RAM."""
+    ram = _ram(planned, written)
     if planned[0].method.plan.memories:
-        return f"  RAM      besides the memories state at most {states} B, stack at most {stack} B"
-    return f"  RAM      {ram_parts_in_words(beside, arena, states, 0)}"
+        return (
+            f"  RAM      besides the memories state at most {ram.states} B, stack at most "
+            f"{ram.stack} B"
+        )
+    core = known_core(_target(options))
+    beside = RamBeside(stack_bytes=ram.stack, reserve_bytes=options.reserve, core=core)
+    return f"  RAM      {ram_parts_in_words(beside, ram.arena, ram.states, 0)}"
 
 
 def _planned_line(planned: Planned, written: Written, options: argparse.Namespace) -> str:
     method = planned.method
-    needed = needed_bytes_in_words(_ram_bytes([planned], [written], options))
+    needed = needed_bytes_in_words(sum(_ram([planned], [written])) + options.reserve)
     sizes = taken(method.plan) if method.plan.memories else f"{needed} of RAM"
     return (
         f"{planned.fit.network}: {method.name}: {sizes} "
@@ -490,7 +499,7 @@ def _planned_json(
 ) -> dict[str, Any]:
     return {
         **planned.fit.to_json(),
-        "needed_ram_bytes": _ram_bytes([planned], [written], options),
+        "needed_ram_bytes": sum(_ram([planned], [written])) + options.reserve,
         "stack_bytes": written.stack_bytes,
         "reserve_bytes": options.reserve,
         "flash_bytes": written.weight_bytes,
