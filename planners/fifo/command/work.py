@@ -237,9 +237,8 @@ def _front(design: Design, builder: Builder, options: argparse.Namespace) -> Non
     objective = options.objective
     points = front(design, **_question(design, builder, options))
     if not points:
-        raise CsdfError(
-            f"{design.name} deadlocks for any FIFO depths, or no depths were found in time"
-        )
+        why = "deadlocks for any FIFO depths, or no depths were found in time"
+        raise CsdfError(f"{design.name} {why if design.fifos else 'has no FIFOs'}")
     text = front_text(design, points, options.clock, objective)
     _print(front_json(design, points, objective), text, options)
     if options.plot:

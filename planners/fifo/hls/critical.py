@@ -32,16 +32,16 @@ def limit(model: CallModel, outcome: Outcome) -> CycleLimit:
     """
     cycles = outcome.cycles or 0
     path = tuple(reversed(outcome.path))
+    is_whole = len(path) < ROOM
     shares: Counter[int] = Counter()
-    ends = [waited.time for waited in path[1:]] + [cycles]
-    for waited, end in zip(path, ends, strict=True):
-        shares[waited.wait.process] += end - waited.time
-    is_whole = not path or len(path) < ROOM
-    if path and is_whole:
-        shares[_awaited(model, path[0].wait)] += path[0].time
-    if not path:
+    if not path:  # the process that ends last never waits
         process = max(outcome.processes, key=lambda process: model.design.processes[process].stages)
         shares[process] = cycles
+    elif is_whole:
+        shares[_awaited(model, path[0].wait)] += path[0].time
+    ends = [*(waited.time for waited in path), cycles][1:]
+    for waited, end in zip(path, ends, strict=True):
+        shares[waited.wait.process] += end - waited.time
     repeated, after = _repeated(model, path)
     return CycleLimit(
         shares=tuple(shares.most_common()),

@@ -171,7 +171,7 @@ class _FewestBits:
 
     def _take(self, depths: Depths | None) -> bool:
         """Store depths that reach the goal and cost less; return whether they reach it."""
-        if not depths:
+        if depths is None or len(depths) < len(self._model.members):
             return False
         spend = self._spend_beyond_limit
         cycles = self._model.outcome(depths, limit=self._goal, spend=spend).cycles

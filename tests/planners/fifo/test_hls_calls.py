@@ -11,6 +11,7 @@ import pytest
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.status import Status
 from csdf.time_limit import Stop
+from planners.fifo.command.hls_answer import CallAnswer
 from planners.fifo.command.page_sections import Occupancy
 from planners.fifo.hls import call
 from planners.fifo.hls.accesses import read_accesses
@@ -20,7 +21,7 @@ from planners.fifo.hls.call_study import Question, study
 from planners.fifo.hls.depths import fewest_cycles, front, sized, total_cost
 from planners.fifo.hls.pipelines import staged
 from planners.fifo.hls.synthesis_report import read_report, read_skews
-from planners.fifo.hls.trace import RepeatedIterations
+from planners.fifo.hls.trace import RepeatedIterations, TracedArray
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
 from tests.both_kernels import BOTH, use
 from tests.planners.fifo import hls_designs as small
@@ -285,6 +286,29 @@ def test_cycles_that_no_depths_reach_are_refused_with_proof():
     assert found.status is Status.INFEASIBLE
 
 
+def test_a_call_that_never_waits_takes_the_stages_of_its_longest_process():
+    # The reader of x takes 3 of 40 words, so the writer ends last, and no wait is on its path.
+    put = small.loop("put", [RepeatedIterations(40, ((small.write(0),),))])
+    take = small.loop("take", [RepeatedIterations(3, ((small.read(0),),))])
+    processes = [("source", [(put, "put", 1, 3)]), ("sink", [(take, "take", 1, 3)])]
+    trace, report = small.design(processes, small.fifos(("x", 1)))
+    trace = replace(trace, fifos=tuple(replace(one, depth=40) for one in trace.fifos))
+    limit = study([lambda skew: staged(trace, report, skew)], Question(), Stop).limit
+    assert (limit.shares, limit.repeated, limit.is_whole) == (((0, 41),), (), True)
+
+
+def test_a_call_without_fifos_is_answered_by_its_cycles():
+    loops = [small.loop(name, [()] * words) for name, words in (("l", 5), ("m", 7))]
+    processes = [(name, [(loop, loop.label, 1, 3)]) for name, loop in zip("ab", loops, strict=True)]
+    array = TracedArray(name="z", line=3, writers=(0,), readers=(1,))
+    trace, report = small.design(processes, (), [array])
+    question = Question()
+    found = study([lambda skew: staged(trace, report, skew)], question, Stop)
+    answer = CallAnswer(found, question, report, trace, "design.cpp")
+    # Stages 0 to 6, then 7 to 15 after the array.
+    assert answer.verdict() == "no FIFOs; 15 cycles"
+
+
 def test_depths_for_several_runs_suffice_for_each():
     short, long = small.branch(4, 3), small.branch(4, 6)
     runs = [lambda skew, pair=pair: staged(*pair, skew) for pair in (short, long)]
@@ -302,10 +326,8 @@ def test_depths_for_several_runs_are_called_proved_only_by_a_bound():
         take = small.loop("take", [(small.read(other),)] * 2 + [(small.read(long),)] * 6)
         processes = [("source", [(put, "put", 1, 3)]), ("sink", [(take, "take", 1, 3)])]
         pairs.append(small.design(processes, small.fifos(("x", 1), ("y", 1))))
-    sizing = study(
-        [lambda skew, pair=pair: staged(*pair, skew) for pair in pairs], Question(), Stop
-    )
-    sizing = sizing.sizing
+    runs = [lambda skew, pair=pair: staged(*pair, skew) for pair in pairs]
+    sizing = study(runs, Question(), Stop).sizing
     assert (sizing.depths, sizing.status) == ((6, 6), Status.FEASIBLE)
     assert sizing.lower_bound < sizing.cost
     assert str(sizing.reason) == "for each FIFO the largest depth of any run"
