@@ -94,11 +94,14 @@ def read_source(path: str) -> ProjectFacts:
     firmware = next(
         (folder / "firmware" for folder in folders if (folder / "firmware").is_dir()), None
     )
-    if firmware is not None:
-        return _read(firmware, path)
-    if MODELS.search(configuration):
-        with TemporaryDirectory() as folder:
-            return replace(_read(_converted(place, Path(folder)), path), is_written=False)
+    try:
+        if firmware is not None:
+            return _read(firmware, path)
+        if MODELS.search(configuration):
+            with TemporaryDirectory() as folder:
+                return replace(_read(_converted(place, Path(folder)), path), is_written=False)
+    except ValueError as error:  # of int()
+        raise UnreadableFile(f"{path}: {error}") from None
     if not place.exists():
         raise UnreadableFile(f"{path}: cannot be read: No such file or directory")
     if place.suffix == ".onnx":
@@ -291,6 +294,13 @@ class SourceReader:
             raise self.refusal(call, what)
         return [configuration[key] for key in keys]
 
+    def positive(self, call: FunctionCall, key: str) -> int:
+        """Return a constant that is at least 1, by default 1."""
+        number = self.configuration(call).get(key, 1)
+        if number < 1:
+            raise self.refusal(call, f"{key} is {number}; expected an integer >= 1")
+        return number
+
     def each_word(self, call: FunctionCall) -> Numbers:
         """Return an iteration for each word of a frame on an input that an earlier function writes."""
         stream = call.arguments[0]
@@ -345,14 +355,14 @@ def _windows(kernel: tuple[str, str], *, is_computing: bool) -> Function:
     """A line buffer: a pixel in each iteration, a word out where it completes a window."""
 
     def function(reader: SourceReader, call: FunctionCall) -> Cluster:
-        size, configuration = reader.size(call), reader.configuration(call)
+        size = reader.size(call)
         ends = []  # along each axis whether a window ends at a pixel
-        for length, kernel_key, stride in zip(size, kernel, ("height", "width"), strict=True):
-            pixels = counting(length) - (min(configuration.get(kernel_key, 1), length + 1) - 1)
-            step = min(configuration.get(f"stride_{stride}", 1), length + 1)
+        for length, kernel_key, axis in zip(size, kernel, ("height", "width"), strict=True):
+            pixels = counting(length) - (min(reader.positive(call, kernel_key), length + 1) - 1)
+            step = min(reader.positive(call, f"stride_{axis}"), length + 1)
             ends.append((pixels >= 0) & (pixels % step == 0))
         steps = counting(size[0] * size[1])
-        interval = configuration.get("reuse_factor", 1) if is_computing else 1
+        interval = reader.positive(call, "reuse_factor") if is_computing else 1
         return reader.loop(
             call, len(steps), [steps], [marked(*ends)], interval=interval, is_computing=is_computing
         )

@@ -88,7 +88,9 @@ def _add(node: FinnNode, options: TimingOptions) -> Cluster:
         kinds = [str(kind) for kind in node["inputDataTypes"]]
     bits_of_inputs = [node.type_bits(kind) for kind in kinds]
     bits_out = (
-        node.bits("outputDataType") if node.has("outputDataType") else max(bits_of_inputs) + 1
+        node.bits("outputDataType")
+        if node.has("outputDataType")
+        else max(bits_of_inputs, default=0) + 1
     )
     reads = [(starts, lanes * bits) for bits in bits_of_inputs]
     return _loop(node, options, len(starts), reads, [(starts, lanes * bits_out)])
@@ -226,6 +228,8 @@ def _concat_or_split(node: FinnNode, options: TimingOptions) -> Cluster:
         kinds = [str(kind) for kind in node[listed]]
     elif node.has("inputDataTypes"):
         kinds = [str(kind) for kind in node["inputDataTypes"]] * len(channels)
+    if len(kinds) < len(channels):
+        raise node.refusal(f"{len(kinds)} data types for {len(channels)} streams")
     widths = [lanes * node.type_bits(kind) for kind in kinds[: len(channels)]]
     parts = [channel // lanes for channel in channels]
     require_few(node.vectors * sum(parts))

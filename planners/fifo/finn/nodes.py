@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from csdf.errors import UnreadableFile
+from planners.fifo.timing.cluster import MOST_CYCLES
 
 DOMAIN = "finn.custom_op.fpgadataflow"
 FIXED_POINT = re.compile(r"(?:FIXED|SCALEDINT)<(\d+)(?:,-?\d+)?>")
@@ -94,8 +95,10 @@ class FinnNode:
     def whole(self, key: str, minimum: int = 1) -> int:
         """Return an attribute that is an integer of at least `minimum`."""
         value = self[key]
-        if type(value) is not int or value < minimum:
-            raise self.refusal(f"attribute {key!r} is {value!r}; expected an integer >= {minimum}")
+        if type(value) is not int or not minimum <= value <= MOST_CYCLES:
+            raise self.refusal(
+                f"attribute {key!r} is {value!r}; expected an integer from {minimum} to {MOST_CYCLES}"
+            )
         return value
 
     def wholes(self, key: str, length: int | None = None, least: int = 1) -> tuple[int, ...]:
@@ -104,10 +107,12 @@ class FinnNode:
         values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
         if length == 2 and len(values) == 1:
             values *= 2
-        if any(type(number) is not int or number < least for number in values) or (
-            length is not None and len(values) != length
-        ):
-            raise self.refusal(f"attribute {key!r} is {value!r}; expected integers >= {least}")
+        is_right = all(type(number) is int and least <= number <= MOST_CYCLES for number in values)
+        if not is_right or len(values) != (length or len(values) or 1):
+            raise self.refusal(
+                f"attribute {key!r} is {value!r}; expected {length or 'at least 1'} integers from "
+                f"{least} to {MOST_CYCLES}"
+            )
         return values
 
     def has(self, key: str) -> bool:

@@ -297,6 +297,8 @@ class FunctionWalk:
 
     def _statement(self, start: int, last: int) -> int:
         """Walk the statement at a position before `last`; return the position after the statement."""
+        if start >= last:  # no statement where C++ needs one: the compiler reports it
+            return last
         tokens = self.tokens
         text = tokens[start].text
         if pragma := self._pragma(start):
@@ -374,7 +376,7 @@ class FunctionWalk:
         self.instrumented.loops.append(loop)
         end = self._loop_body(body, last, number)
         if self._text(keyword) == "do":
-            end = after(self.tokens, end + 1) + 1
+            end = min(after(self.tokens, end + 1) + 1, last)
         self.region = region
         if site:
             site.end = self.tokens[end - 1].end
@@ -433,6 +435,8 @@ class FunctionWalk:
 
     def _loop_body(self, body: int, last: int, number: int | None) -> int:
         """Walk the body of a loop and return the position after it; number: of a recorded loop."""
+        if body >= last:
+            return last
         token = self.tokens[body]
         if token.text == "{":
             if number is not None:

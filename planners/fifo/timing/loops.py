@@ -42,6 +42,8 @@ def loop_cluster(
 
     gap: cycles between two frames. Raises InvalidGraph for a long frame, and a stream without words.
     """
+    if not reads:
+        raise InvalidGraph("no stream is read")
     if any(len(starts_of_port) == 0 for starts_of_port, _ in (*reads, *writes)):
         raise InvalidGraph("a stream has no word in a frame")
     frame = iterations * interval + gap

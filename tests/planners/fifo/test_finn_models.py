@@ -78,6 +78,21 @@ def test_a_fold_that_does_not_divide_is_named(tmp_path):
         read_design(path, OPTIONS)
 
 
+@pytest.mark.parametrize(
+    ("operator", "attributes"),
+    [
+        ("Concat", {"ChannelsPerStream": ()}),
+        ("Concat", {"ChannelsPerStream": (2, 2), "inputDataTypes": ("INT8",)}),
+        ("AddStreams", {"NumChannels": 2, "inputDataTypes": ()}),
+        ("DownSampler", {"ImgDim": (4, 4), "Stride": (10**20, 1), "NumChannels": 1}),
+        ("DownSampler", {"ImgDim": (4, 4, 4), "NumChannels": 1}),
+    ],
+)
+def test_empty_and_huge_attributes_are_refused(operator, attributes):
+    with pytest.raises(UnreadableFile, match=f"node 'one' .{operator}"):
+        cluster(operator, "hls", **attributes)
+
+
 def test_a_partition_names_the_file_that_has_the_layers(tmp_path):
     node = hardware("StreamingDataflowPartition", ["x"], ["y"], "p", model="child.onnx")
     with pytest.raises(UnreadableFile, match=r"the layers are in child\.onnx"):

@@ -186,3 +186,18 @@ def test_hls4ml_converts_a_configuration_with_its_model(tmp_path):
     source = read_source(str(file))
     assert not source.is_written
     assert [call.function for call in source.calls] == ["relu", "sigmoid"]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        ("parameters.h", "stride_height = 1", "stride_height = 0", "stride_height is 0"),
+        ("parameters.h", "stride_height = 1", f"stride_height = {'9' * 5000}", "4300 digits"),
+        ("defines.h", "2*1> input_t", "2*> input_t", "invalid literal"),
+    ],
+)
+def test_numbers_that_no_project_has_are_refused(project, file, old, new, says):
+    path = project / "firmware" / file
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(UnreadableFile, match=says):
+        project_design(read_source(str(project)), TimingOptions())

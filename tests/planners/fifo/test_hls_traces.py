@@ -97,6 +97,13 @@ def test_the_branch_of_an_if_follows_the_macros(condition, holds):
     assert set(design.functions) == {"yes" if holds else "no"}
 
 
+@pytest.mark.parametrize("cut", ["if (a)", "for (;;)", "while (a)", "do", "label:", "try"])
+def test_a_statement_that_is_missing_is_left_to_the_compiler(cut):
+    design, source = design_of(f"void top(int a) {{\n#pragma HLS dataflow\n{cut}}}")
+    instrument(design, design.functions["top"][0])
+    assert source.instrumented().count("csdf_top") == 2
+
+
 @pytest.mark.parametrize(
     ("header", "captures"),
     [
