@@ -73,13 +73,14 @@ def merged(digits: Sequence[Digit]) -> DimDigits:
 
     Two digits merge if the stride of the first is the stride times the size of the second.
     """
-    dims: list[Digit] = []
+    result: list[Digit] = []
     for digit in digits:
-        if dims and dims[-1].axis == digit.axis and dims[-1].stride == digit.stride * digit.size:
-            dims[-1] = Digit(digit.axis, digit.stride, digit.size * dims[-1].size)
+        last = result[-1] if result else None
+        if last and (last.axis, last.stride) == (digit.axis, digit.stride * digit.size):
+            result[-1] = digit._replace(size=digit.size * last.size)
         elif digit.size > 1:
-            dims.append(digit)
-    return tuple(dims)
+            result.append(digit)
+    return tuple(result)
 
 
 def dim_size(dim: Sequence[Digit]) -> int:
@@ -133,16 +134,21 @@ def digits_by_axis(index_map: IndexMap, shape: Shape) -> list[Digit]:
 
 
 def groups_and_heads(batch: Sequence[DimDigits], shape: Shape) -> tuple[int, int]:
-    """Return the groups of rows and the heads that the batch dims of a matrix product enumerate.
+    """Return the numbers of groups of rows and of heads that the batch dims of a product enumerate.
 
-    Groups are outer digits of the rows; heads are the columns, or outer digits of the channels of a
-    one-column map. Raises NoIndexMap for any other batch dim.
+    Groups are outer digits of the rows, before all heads; heads are the columns, or the outermost digit
+    of the channels of a one-column map. Raises NoIndexMap for any other batch dim. For 2 groups of 3
+    rows and 4 heads as columns:
+
+    >>> groups_and_heads([(Digit("Y", 3, 2),), (Digit("X", 1, 4),)], Shape(dims=(8, 6, 4)))
+    (2, 4)
     """
     group_rows, heads = shape.height, 1
     for digit in flattened(batch):
-        period = digit.stride * digit.size  # of the outermost digit: all positions that remain
-        is_channel_head = digit.axis == "C" and shape.width == 1 and period == shape.channels
-        if digit.axis == "Y" and period == group_rows and heads == 1:
+        # An outermost digit spans the whole axis, or the rows of a group of the digits before.
+        span = digit.stride * digit.size
+        is_channel_head = digit.axis == "C" and shape.width == 1 and span == shape.channels
+        if digit.axis == "Y" and span == group_rows and heads == 1:
             group_rows = digit.stride
         elif digit == Digit("X", 1, shape.width) or is_channel_head:
             heads *= digit.size

@@ -39,7 +39,7 @@ def with_views(model: Model) -> Model:
 
 
 def without_identity(draft: Draft, layer: Layer) -> Edit | None:
-    """No layer in place of a move that leaves each element where it is, in the same type.
+    """Leave out a move that leaves each element where it is, in the same type.
 
     before: map 8x4x1 -> dropout 8x4x1
     after:  map 8x4x1
@@ -52,17 +52,17 @@ def without_identity(draft: Draft, layer: Layer) -> Edit | None:
     return Edit(layers={layer.name: ()}, sources={layer.name: source.name})
 
 
-# For a move after moves: the tensor before all of them and, for each element of the move in memory
-# order, its position in that tensor in memory order. For example, a transpose of a 2 x 2 matrix `a`
-# that is read by another transpose: {"first": ("a", [0, 2, 1, 3]), "second": ("a", [0, 1, 2, 3])}.
+# By the name of a move: the tensor before a chain of moves that ends with this move, the origin, and
+# for each element of the result, in memory order, its position in the memory of the origin. A matrix
+# `a` of 2 x 2 that is transposed twice: {"first": ("a", [0, 2, 1, 3]), "second": ("a", [0, 1, 2, 3])}.
 Origins = dict[str, tuple[str, Array]]
 
 
 def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
-    """A view, or no layer, in place of a move that keeps the order of memory.
+    """Replace a move by a view of its origin if the chain of moves keeps the order of memory.
 
-    A view of the dims of its source is no layer. origins: of the moves so far, to which the move is
-    added: a rewriting visits sources before their consumers.
+    If the origin has the same dims, consumers read the origin itself. origins: of the moves before, to
+    which the move is added; a rewriting visits sources before their consumers.
 
     before: map 8x4x1 -> turned 4x1x8 -> line 32
     after:  map 8x4x1 -> line 32
@@ -74,10 +74,13 @@ def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
         return None
     if layer.shape.elements > MOST_ELEMENTS:
         return None
-    origin, elements = origins.get(source.name, (source.name, np.arange(source.shape.elements)))
-    held = HeldRows(shape=source.shape, array=from_memory_order(elements, source.shape.dims))
-    rows = OutputRows((held,), {}, layer.shape, 0, layer.shape.rows)
-    positions = to_memory_order(layer.operator.computed(rows))
+    own_positions = np.arange(source.shape.elements)
+    origin, positions_read = origins.get(source.name, (source.name, own_positions))
+    # The move is computed with positions as elements.
+    tensor_read = from_memory_order(positions_read, source.shape.dims)
+    held = HeldRows(shape=source.shape, array=tensor_read)
+    whole = OutputRows((held,), {}, layer.shape, 0, layer.shape.rows)
+    positions = to_memory_order(layer.operator.computed(whole))
     origins[layer.name] = origin, positions
     if not np.array_equal(positions, np.arange(positions.size)):
         return None
@@ -143,7 +146,7 @@ def input_with_dims_of_view(draft: Draft, view: Layer) -> Edit | None:
 
 
 def input_in_place(source: Layer, view: Layer) -> Edit:
-    """Return the edit that puts an input in place of the view that reads it."""
+    """Return the edit that replaces a view of an input by the input in the dims of the view."""
     in_dims_of_view = replace(source, operator=op.Input(dims=view.shape.dims), shape=view.shape)
     return Edit(
         layers={source.name: (in_dims_of_view,), view.name: ()}, sources={view.name: source.name}

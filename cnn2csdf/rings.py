@@ -567,7 +567,7 @@ def with_accumulators(draft: Draft, previous: Layer) -> Edit | None:
     ):
         return None
     operator = op.StreamedProduct(
-        units=layer.operator.units, has_bias=layer.operator.has_bias, places=window.shape.rows
+        units=layer.operator.units, has_bias=layer.operator.has_bias, frames=window.shape.rows
     )
     arrays = draft.arrays(layer.name)
     order = to_memory_order(np.arange(window.shape.elements).reshape(window.shape.dims))

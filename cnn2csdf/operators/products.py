@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -72,12 +73,12 @@ class FullyConnected(Operator):
         return (self.units,)
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        """Return the matrix (units, elements of the input), and the bias."""
-        matrix = {"matrix": (self.units, inputs[0].elements)}
+        """Return the matrix (units, elements of the inputs of all frames), and the bias."""
+        matrix = {"matrix": (self.units, self.frames_per_output * inputs[0].elements)}
         return matrix | ({"bias": (self.units,)} if self.has_bias else {})
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return self.units * inputs[0].elements
+        return self.units * self.frames_per_output * inputs[0].elements
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         product: Array = part.weights["matrix"] @ tensors[0].reshape(-1)
@@ -101,47 +102,43 @@ class FullyConnected(Operator):
 class StreamedProduct(FullyConnected):
     """A matrix times the inputs of the last frames, the oldest first.
 
-    What is kept are sums: of each result of later frames, what the inputs until now add to it. So the
-    frames before the first add nothing. The columns of the matrix are frame by frame, in each as the
-    elements lie.
+    Kept between frames are accumulators for the results of the next frames: the products of the inputs
+    until now. They begin with 0, so frames before the first add nothing. The columns of the matrix are
+    frame by frame, those of a frame in the order of memory.
+
+    frames: the number of frames of a result.
     """
 
-    places: int
+    frames: int
 
     @property
     def frames_per_output(self) -> int:
-        return self.places
+        return self.frames
 
     def kernel_loops(self, use: KernelUse) -> KernelLoops:
-        sums, shape = self.units * self.places, use.output
-        counts = {"outputs": shape.elements, "products": sums * use.inputs[0].elements}
+        products, shape = self.multiply_accumulates(use.inputs, use.output), use.output
+        counts = {"outputs": shape.elements, "products": products}
         places = shape.height * shape.width if shape.is_map else 1
-        return self.kernel, counts | {"sums": sums, "places": places}
-
-    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        """Return the matrix (units, elements of all inputs), and the bias."""
-        matrix = {"matrix": (self.units, self.places * inputs[0].elements)}
-        return matrix | ({"bias": (self.units,)} if self.has_bias else {})
-
-    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return self.units * self.places * inputs[0].elements
+        return self.kernel, counts | {"sums": self.units * self.frames, "places": places}
 
     def kept(self, inputs: Sequence[Shape]) -> Mapping[str, KeptState]:
-        """Return the sums of the next results."""
-        return {"sums": KeptState((self.places - 1, self.units), Element.INT32, 0)}
+        """Return the accumulators of the next results, the nearest first."""
+        return {"sums": KeptState((self.frames - 1, self.units), Element.INT32, 0)}
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the result that this input ends, and add the input to all later ones."""
         (input_types, result), weights = quantized_types(self, types), types.weights["matrix"]
         vector = centred(to_memory_order(whole_tensor(part.inputs[0])), input_types)
         matrix = centred(part.weights["matrix"], weights)
-        added = matrix.reshape(self.units, self.places, -1) @ vector
-        before = np.zeros((self.places - 1, self.units), np.int32)
-        before = before if part.kept is None else part.kept["sums"]
-        later = np.concatenate([before[1:], np.zeros((1, self.units), np.int32)])
-        sums = before[0] + added[:, -1] + (part.weights["bias"] if self.has_bias else 0)
+        # By unit and frame: the input is the last frame of this result, the one before of the next.
+        products = matrix.reshape(self.units, self.frames, -1) @ vector
+        kept = np.zeros((self.frames - 1, self.units), np.int32)
         if part.kept is not None:
-            part.kept["sums"] = (later + added[:, -2::-1].T).astype(np.int32)
+            kept = part.kept["sums"]
+        sums = kept[0] + products[:, -1] + (part.weights["bias"] if self.has_bias else 0)
+        if part.kept is not None:
+            later = np.concatenate([kept[1:], np.zeros((1, self.units), np.int32)])
+            part.kept["sums"] = (later + products[:, -2::-1].T).astype(np.int32)
         ratios = channel_ratios(input_types, weights, result, self.units)
         rounds_once = weights.rounds_sums_once
         return rescaled_sums(sums.astype(np.int64), ratios, result, rounds_once=rounds_once)
@@ -151,8 +148,8 @@ class StreamedProduct(FullyConnected):
 class MatrixProduct(Operator):
     """Product over the last axis of the first input: with the second input, or with weights.
 
-    units: columns of the matrix of weights; None where the matrix is a second input. has_bias: one
-    for each column of weights is added.
+    units: columns of the matrix of weights; None where the matrix is a second input. has_bias: whether
+    a number for each column of weights is added.
     """
 
     depends_on_all = True
@@ -253,20 +250,27 @@ class MatrixProduct(Operator):
     def _of_integers(self, types: Types) -> tuple[Quantization, Quantization, Quantization] | None:
         """Types of both matrices and of the result, where all are integers."""
         trained = [types.weights.get("matrix")] if self.units is not None else []
-        match [*types.inputs, *trained, types.output]:
-            case [Quantization() as first, Quantization() as second, Quantization() as result]:
-                return first, second, result
-        return None
+        return _types_of_integers(*types.inputs, *trained, types.output)
+
+
+def _types_of_integers(
+    *types: Quantization | None,
+) -> tuple[Quantization, Quantization, Quantization] | None:
+    """The types of two operands and of a result; None unless all are integers."""
+    match types:
+        case (Quantization() as first, Quantization() as second, Quantization() as result):
+            return first, second, result
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionProduct(Operator):
     """A product of two maps whose rows are tokens, head by head: scores, or values weighed by them.
 
-    Of scores (keys x tokens x heads) each is the product of a token's query with a key of the same
-    head; the maps of queries and keys have their heads as columns, or one behind the other along the
-    channels. Values: for each token and head the sum of the second map's rows, each times its score.
-    groups: of tokens that follow one another and meet the rows of their own group only.
+    A score (keys x tokens x heads) is the product of the query of a token with a key of the same head.
+    A value (channels of a head x tokens x heads) is the sum of the rows of the second map, each times
+    its score. Heads of queries, keys and values are the columns, or equal ranges of the channels of a
+    map of one column. groups: equal ranges of rows; tokens meet rows of their own group only.
     """
 
     is_tileable = True
@@ -335,14 +339,15 @@ class AttentionProduct(Operator):
     def _by_groups(
         self, tensors: Sequence[Array], part: OutputRows, multiply: Callable[[Array, Array], Array]
     ) -> Array:
-        """Products of both, group by group and head by head."""
+        """The products of the rows of both tensors, group by group and head by head."""
         left, right = (self._by_heads(tensor) for tensor in tensors)
         tokens, keys = (reader.shape.rows // self.groups for reader in part.inputs)
-        products, first = [], part.begin // tokens
-        for group in range(first, (part.end - 1) // tokens + 1):
+        products, first_group = [], part.begin // tokens
+        for group in range(first_group, (part.end - 1) // tokens + 1):
             begin, end = max(group * tokens, part.begin), min((group + 1) * tokens, part.end)
             left_rows = left[:, begin - part.begin : end - part.begin]
-            right_rows = right[:, (group - first) * keys : (group - first + 1) * keys]
+            first_key = (group - first_group) * keys
+            right_rows = right[:, first_key : first_key + keys]
             right_rows = right_rows.swapaxes(1, 2) if self.gives == "scores" else right_rows
             products.append(multiply(left_rows, right_rows))
         joined: Array = np.concatenate(products, axis=1).transpose(2, 1, 0)
@@ -356,24 +361,19 @@ class AttentionProduct(Operator):
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the sums, rescaled; those of integers are exact in double precision."""
-        match (*types.inputs, types.output):
-            case (Quantization() as first, Quantization() as second, Quantization() as result):
-                kinds = first, second, result
-            case _:
-                return super(AttentionProduct, self).computed_in_integers(part, types)
-        shapes, rows = [reader.shape for reader in part.inputs], []
-        for index, (reader, kind) in enumerate(zip(part.inputs, kinds, strict=False)):
+        operand_types = _types_of_integers(*types.inputs, types.output)
+        if operand_types is None:
+            return super(AttentionProduct, self).computed_in_integers(part, types)
+        shapes, tensors, result = [reader.shape for reader in part.inputs], [], operand_types[-1]
+        for index, (reader, kind) in enumerate(zip(part.inputs, operand_types, strict=False)):
             needed = self.rows_needed(index, shapes, part.shape)
-            span = needed(part.begin)[0], needed(part.end - 1)[1]
-            rows.append(CentredRows(reader, kind).rows(*span))
+            first, end = needed(part.begin)[0], needed(part.end - 1)[1]
+            tensors.append(CentredRows(reader, kind).rows(first, end))
         if not result.is_fixed_point:
-            return self._by_groups(
-                rows,
-                part,
-                lambda left_rows, right_rows: multiplied(left_rows, right_rows, None, kinds),
-            )
-        sums = self._by_groups(rows, part, np.matmul).astype(np.int64)
-        return rescaled_sums(sums, channel_ratios(first, second, result, 1), result)
+            multiply = partial(multiplied, bias=None, types=operand_types)
+            return self._by_groups(tensors, part, multiply)
+        sums = self._by_groups(tensors, part, np.matmul).astype(np.int64)
+        return rescaled_sums(sums, channel_ratios(*operand_types, 1), result)
 
     def in_words(self) -> str:
         return f"attention {self.gives}"
@@ -384,7 +384,7 @@ STEPS = 255  # between the least and the largest of 8 bits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicRange(Operator):
-    """The scale in which all elements of the tensor are 8-bit integers, or their zero point."""
+    """The scale with which 8-bit integers span all elements of the tensor, or their zero point."""
 
     depends_on_all = True
     gives: str  # "scale" or "zero point"
@@ -442,7 +442,7 @@ def _require_zeros(operator: Operator, zeros: Sequence[Shape], count: int) -> No
 class IntegerConvolution(Operator):
     """A convolution of integers, summed exactly; a second input is the zero point of the first.
 
-    The trained kernel has no zero point any more.
+    The zero point of the trained kernel has been subtracted.
     """
 
     run_time_result = "sums"
@@ -489,7 +489,8 @@ class IntegerConvolution(Operator):
 class IntegerProduct(Operator):
     """A product of matrices of integers, summed exactly; zero points are inputs after them.
 
-    units: columns of a trained matrix, which has no zero point any more; None for a second input.
+    units: columns of a trained matrix, whose zero point has been subtracted; None for a second input.
+    has_zeros: for each matrix, whether its zero point is an input.
     """
 
     run_time_result = "sums"

@@ -178,9 +178,9 @@ IN_1024THS, SINGLE_PRECISION = "in 1024ths", "single precision"  # shares of int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize(Operator):
-    """Feature maps of another height and width.
+    """Feature maps interpolated to another height and width.
 
-    coordinates: coordinate of an output position in the input: "asymmetric", "half pixel",
+    coordinates: how to compute the input coordinate of an output position: "asymmetric", "half pixel",
     "pytorch half pixel", "align corners"; or, for "nearest", "asymmetric by ratio", "half pixel by
     ratio" or "align corners by ratio", as TensorFlow Lite computes them.
     rounding: its meaning depends on the function. For "nearest", the rounding of a coordinate: "floor",
@@ -235,39 +235,40 @@ class Resize(Operator):
             return self._mixed_in_single_precision(part)
         if self.function == "linear" and is_fixed:
             # Elements weighed in steps of 2 ** -20; halves go away from zero.
-            rows, from_above, (left, right, from_left) = self._around(part, self.integer_neighbours)
-            upper, lower = (row.astype(np.int64) for row in rows)
-            mixed = upper * (2**10 - from_above)[:, None] + lower * from_above[:, None]
-            sums = mixed[:, :, left] * (2**10 - from_left) + mixed[:, :, right] * from_left
+            (upper, lower), down, (left, right, across) = self._around(
+                part, self.integer_neighbours
+            )
+            rows = upper.astype(np.int64) * (2**10 - down) + lower.astype(np.int64) * down
+            sums = rows[:, :, left] * (2**10 - across) + rows[:, :, right] * across
             means: Array = np.sign(sums) * ((np.abs(sums) + 2**19) >> 20)
-            return means.astype(rows[0].dtype)
+            return means.astype(upper.dtype)
         return super(Resize, self).computed_in_integers(part, types)
 
     def _mixed_in_single_precision(self, part: OutputRows) -> Array:
         """Return means of four unsigned integers, weighed in single precision; halves go up."""
-        rows, from_above, (left, right, from_left) = self._around(part, self.integer_neighbours)
-        upper, lower = (row.astype(np.float32) for row in rows)
-        unity, down_weight = np.float32(1), from_above[:, None]
-        sums = upper[:, :, left] * (unity - down_weight) * (unity - from_left)
-        sums += lower[:, :, left] * down_weight * (unity - from_left)
-        sums += upper[:, :, right] * (unity - down_weight) * from_left
-        sums += lower[:, :, right] * down_weight * from_left
+        rows, down, (left, right, across) = self._around(part, self.integer_neighbours)
+        (upper, lower), unity = (row.astype(np.float32) for row in rows), np.float32(1)
+        sums = upper[:, :, left] * (unity - down) * (unity - across)
+        sums += lower[:, :, left] * down * (unity - across)
+        sums += upper[:, :, right] * (unity - down) * across
+        sums += lower[:, :, right] * down * across
         means: Array = (sums + np.float32(0.5)).astype(np.uint8)
         return means
 
     def _around(
         self, part: OutputRows, neighbours: Callable[[ResizedAxis, Places], Neighbours]
     ) -> tuple[tuple[Array, Array], NDArray[Any], Neighbours]:
-        """Return the input rows above and below each row of the part, and the share of each below.
+        """Return the input rows above and below each row of the part, and the share of those below.
 
-        The last element of the result are the columns left and right of each output column.
+        The shares are a column, which multiplies rows. The third element of the result: for each column
+        of the output the input columns to the left and right, and the share of those to the right.
         """
-        down, across = self.axes(part.inputs[0].shape)
-        above, below, from_above = neighbours(down, np.arange(part.begin, part.end))
+        vertical, horizontal = self.axes(part.inputs[0].shape)
+        above, below, shares = neighbours(vertical, np.arange(part.begin, part.end))
         first = int(above.min())
         read = part.inputs[0].rows(first, int(below.max()) + 1)
         rows = read[:, above - first], read[:, below - first]
-        return rows, from_above, neighbours(across, np.arange(self.size[1]))
+        return rows, shares[:, None], neighbours(horizontal, np.arange(self.size[1]))
 
     def integer_neighbours(
         self, axis: ResizedAxis, places: Places
@@ -288,7 +289,7 @@ class Resize(Operator):
         return (map_dims(self, inputs)[0], *self.size)
 
     def axes(self, source: Shape) -> tuple[ResizedAxis, ResizedAxis]:
-        """Rows and columns."""
+        """The resized axes of rows and columns."""
         lengths, scales = (source.height, source.width), self.scales or (None, None)
         rows, columns = (
             ResizedAxis(*axis_arguments, coordinates=self.coordinates, rounding=self.rounding)
@@ -297,7 +298,7 @@ class Resize(Operator):
         return rows, columns
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
-        """Return the nearest row, or the two between which a row lies, or the four around it."""
+        """Return the nearest row, or the rows above and below, or the four nearest rows."""
         axis, rows = self.axes(inputs[index])[0], np.arange(self.size[0])
         if self.function == "nearest":
             first = last = axis.nearest(rows)
@@ -326,12 +327,11 @@ class Resize(Operator):
             around, weights = across.cubic_neighbours(columns, self.cubic, skips_outside=skips)
             result = np.einsum("crwt,wt->crw", mixed[:, :, around], weights)
             return result
-        (upper, lower), from_above, (left, right, from_left) = self._around(
-            part, ResizedAxis.exact_neighbours
-        )
-        mixed = upper + (lower - upper) * from_above[:, None]
+        neighbours = ResizedAxis.exact_neighbours
+        (upper, lower), down_shares, (left, right, shares) = self._around(part, neighbours)
+        mixed = upper + (lower - upper) * down_shares
         west, east = mixed[:, :, left], mixed[:, :, right]
-        result = west + (east - west) * from_left
+        result = west + (east - west) * shares
         return result
 
     def in_words(self) -> str:

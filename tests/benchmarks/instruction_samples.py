@@ -822,7 +822,7 @@ def streamed(seed):
     builder = NetworkBuilder(f"streamed{seed}")
     last = builder.input((draw.choice((16, 40, 64)),))
     for _ in range(2):
-        layer = op.StreamedProduct(units=draw.choice((2, 8, 16)), places=draw.choice((3, 5, 12)))
+        layer = op.StreamedProduct(units=draw.choice((2, 8, 16)), frames=draw.choice((3, 5, 12)))
         last = builder.add(layer, last)
     builder.output(last)
     return builder.network()

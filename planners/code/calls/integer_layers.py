@@ -524,12 +524,12 @@ def _streamed_product(node: LayerNode, operator: op.StreamedProduct) -> KernelCa
     types = stored_type(node, "matrix")
     if _is_short(node) or types.zero_point or result_type(node).element is not Element.INT8:
         raise node.refusal("of other integers than int8 without a zero point of the matrix")
-    matrix = node.weights["matrix"].reshape(operator.units, operator.places, -1).swapaxes(0, 1)
+    matrix = node.weights["matrix"].reshape(operator.units, operator.frames, -1).swapaxes(0, 1)
     return node.call(
         "dense_over_time",
         "time_matrix",
         units=operator.units,
-        length=operator.places,
+        length=operator.frames,
         count=node.inputs[0].elements,
         weights=node.symbol("matrix", np.ascontiguousarray(matrix)),
         **scaling(node, "matrix"),
