@@ -112,6 +112,12 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
+def some(names: Sequence[str], maximum: int) -> str:
+    """Return names with commas, and the number of those beyond the maximum: `a, b and 3 more`."""
+    listed = ", ".join(names[:maximum])
+    return listed if len(names) <= maximum else f"{listed} and {len(names) - maximum} more"
+
+
 def time_in_words(seconds: Fraction | float, digits: int = 3) -> str:
     """Return a time with a unit of its size and this many digits, never with an exponent."""
     return nanoseconds_in_words(Fraction(seconds) * 10**9, digits)

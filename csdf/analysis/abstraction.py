@@ -49,11 +49,12 @@ Geilen, DAC 2009, section 4 (merging actors is conservative).
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from math import gcd
+from typing import TypeVar
 
 from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop, limit_concurrency
 from csdf.analysis.consistency import repetition_vector
@@ -68,7 +69,8 @@ from csdf.names import free_name
 from csdf.time_limit import Budget
 
 Block = range  # phases of one actor that become one
-BEHIND_FIRST, BEFORE_LAST = slice(1, None), slice(None, -1)  # phases of a block
+Item = TypeVar("Item")
+AFTER_FIRST, BEFORE_LAST = slice(1, None), slice(None, -1)  # phases of a block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +146,9 @@ def faster_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) ->
             makers, takers = blocks.get(channel.producer), blocks.get(channel.consumer)
             # Extra tokens: consumed after the first phase of a block, or produced before its last
             # phase. Extra space likewise; space flows from the consumer to the producer.
-            tokens = _most_moved(channel.consumption, takers, BEHIND_FIRST)
+            tokens = _most_moved(channel.consumption, takers, AFTER_FIRST)
             tokens += _most_moved(channel.production, makers, BEFORE_LAST)
-            space = _most_moved(channel.production, makers, BEHIND_FIRST)
+            space = _most_moved(channel.production, makers, AFTER_FIRST)
             space += _most_moved(channel.release_rates, takers, BEFORE_LAST)
             more, capacity = tokens + space, channel.capacity
             merged = replace(
@@ -262,7 +264,7 @@ def merge_actors(
     graph with too many firings per iteration.
     """
     chosen = _chosen(graph, names)
-    order = _shortest(_order(graph, chosen, budget))
+    order = repeated_part(_order(graph, chosen, budget))
     unmerged_actors = [actor for actor in graph.actors if actor.name not in chosen]
     merged_name = "+".join(chosen) if name is None else name
     merged = free_name(merged_name, {actor.name for actor in unmerged_actors})
@@ -311,7 +313,7 @@ def _chosen(graph: Graph, names: Sequence[str]) -> dict[str, None]:
     return chosen
 
 
-def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tuple[str, int]]:
+def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> tuple[tuple[str, int], ...]:
     """Return actor and phase of each firing of the chosen actors in one iteration, in order."""
     repetitions = repetition_vector(graph)
     count = sum(repetitions[name] for name in chosen)
@@ -324,7 +326,7 @@ def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tup
     if run.deadlock is not None:
         raise Deadlocked(f"no order of firings: the graph deadlocks: {run.deadlock}")
     sequence = _sequence(bound_channels(graph), run.firings)
-    return [(firing.actor, firing.phase) for firing in sequence if firing.actor in chosen]
+    return tuple((firing.actor, firing.phase) for firing in sequence if firing.actor in chosen)
 
 
 def _sequence(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
@@ -347,15 +349,14 @@ def _sequence(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
             waiting = still
 
 
-def _shortest(order: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
-    """Return the shortest sequence whose repetition is the order."""
-    rounds = gcd(*(order.count(firing) for firing in set(order)))
-    for times in range(rounds, 1, -1):
-        if rounds % times == 0:
-            part = order[: len(order) // times]
-            if list(part) * times == list(order):
-                return part
-    return order
+def repeated_part(sequence: tuple[Item, ...]) -> tuple[Item, ...]:
+    """Return the shortest sequence whose repetition is this sequence."""
+    most = gcd(*Counter(sequence).values())  # the repetitions divide the count of each item
+    for times in range(most, 1, -1):
+        part = sequence[: len(sequence) // times]
+        if part * times == sequence:
+            return part
+    return sequence
 
 
 def _moved(

@@ -15,6 +15,7 @@ from csdf.cli.frame.output import UNUSABLE as UNUSABLE
 from csdf.cli.frame.terminal import wrapped
 from csdf.errors import counted as counted
 from csdf.names import quoted
+from csdf.units import some as some
 
 if TYPE_CHECKING:
     from csdf.analysis.liveness import Deadlock
@@ -107,12 +108,6 @@ def cut_short(line: str) -> str:
     """Insert after the name of an answer that the time limit ended the search."""
     name, _, words = line.partition(": ")
     return f"{name}: {CUT_SHORT}: {words}"
-
-
-def some(names: Sequence[str], maximum: int) -> str:
-    """Return names with commas, and the number of those beyond the maximum: `a, b and 3 more`."""
-    listed = ", ".join(names[:maximum])
-    return listed if len(names) <= maximum else f"{listed} and {len(names) - maximum} more"
 
 
 def show(found: dict[str, Any], lines: Iterable[str], options: argparse.Namespace) -> None:

@@ -20,6 +20,7 @@ from csdf.model.schedule import Firing
 from csdf.parameters.sweep import Sweep
 from csdf.search.memory_cost import UNITS
 from csdf.search.pareto import ParetoFront
+from csdf.units import some
 
 
 def front_picture(name: str, front: ParetoFront, unit: str, suffix: str) -> str | bytes:
@@ -121,7 +122,7 @@ def _spans(firings: Sequence[Firing]) -> list[tuple[float, float]]:
 
 
 COLOURS = ("#357", "#c63", "#393", "#838", "#993", "#399", "#933", "#555")
-NAMES = 2  # most actors of a cycle that are named
+NAMES = 2  # maximum actors of a cycle that are named
 
 
 def parametric_picture(
@@ -151,7 +152,7 @@ def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
             [float(piece.period(piece.start)), float(piece.period(stop))],
             color=COLOURS[number % len(COLOURS)],
             linewidth=2,
-            label=_named(() if piece.cycle is None else piece.cycle.actors),
+            label=some(() if piece.cycle is None else piece.cycle.actors, NAMES),
         )
     axes.axvline(float(today), color="#888", linestyle=":")
     axes.plot([float(today)], [float(found.period(today))], "o", color="#333", label="nominal")
@@ -172,7 +173,7 @@ def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
     for number, region in enumerate(found.regions):
         x, y = ([float(corner[axis]) for corner in region.corners] for axis in (0, 1))
         colour = COLOURS[number % len(COLOURS)]
-        label = _named(() if region.cycle is None else region.cycle.actors)
+        label = some(() if region.cycle is None else region.cycle.actors, NAMES)
         axes.fill(x, y, color=colour, alpha=0.3, label=label)
     first, second = found.parameters
     axes.plot([float(first.nominal)], [float(second.nominal)], "o", color="#333", label="nominal")
@@ -190,11 +191,6 @@ def _draw_steps(axes: Axes, found: CapacitySteps) -> None:
     axes.set_xlabel(f"capacity of {found.channel} (tokens)")
     axes.set_ylabel(PERIOD)
     axes.set_title("period over capacity")
-
-
-def _named(actors: Sequence[str]) -> str:
-    listed = ", ".join(actors[:NAMES])
-    return listed if len(actors) <= NAMES else f"{listed} and {len(actors) - NAMES} more"
 
 
 def sweep_picture(found: Sweep, suffix: str) -> str | bytes:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import lcm
 from typing import ClassVar, NamedTuple
 
+from csdf.analysis.abstraction import repeated_part
 from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
 from csdf.arguments import public
@@ -138,17 +139,9 @@ def _worst(
     if cycle_ratio is None or not cycle_ratio.ratio:
         return Fraction(0), ()
     owner = {index: state for (state, _), index in number.items()}
+    # The cycle leads over tokens; its states may repeat several times in one round.
     cycle = tuple(owner[edge.target] for edge in cycle_ratio.edges)
-    return cycle_ratio.ratio * reward_scale / automaton.time_scale, _primitive(cycle)
-
-
-def _primitive(cycle: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the shortest sequence whose repetition is the cycle."""
-    # The critical cycle runs over tokens; its states may repeat several times in one round.
-    for length in range(1, len(cycle) + 1):
-        if len(cycle) % length == 0 and cycle[:length] * (len(cycle) // length) == cycle:
-            return cycle[:length]
-    return cycle
+    return cycle_ratio.ratio * reward_scale / automaton.time_scale, repeated_part(cycle)
 
 
 def _require_match(before: Scenario, after: Scenario, matrices: Mapping[str, Matrix]) -> None:

@@ -5,7 +5,8 @@ from fractions import Fraction
 import pytest
 
 from csdf.errors import UnreadableFile
-from csdf.io.sdf3.reader import SuspiciousFile, parse_sdf3, read_sdf3
+from csdf.io.graph_files import read_graph
+from csdf.io.sdf3.reader import SuspiciousFile, parse_sdf3
 from csdf.model.graph import Actor, Channel, Graph, Processor
 from tests.io import sdf3_texts
 from tests.io.sdf3_texts import edited
@@ -151,7 +152,7 @@ def test_the_inner_name_counts_if_the_application_has_none():
 @each_shared_graph
 @pytest.mark.filterwarnings("ignore::csdf.io.sdf3.reader.SuspiciousFile")
 def test_every_shared_graph_is_read(path):
-    graph = read_sdf3(path)
+    graph = read_graph(path)
     text = path.read_text()
     assert len(graph.actors) == text.count("<actor ")
     assert len(graph.channels) == text.count("<channel ")
@@ -159,7 +160,7 @@ def test_every_shared_graph_is_read(path):
 
 @pytest.mark.skipif(not GRAPHS.exists(), reason=f"there is no {GRAPHS}")
 def test_the_mp3_file_with_an_sdf_element_is_csdf():
-    graph = read_sdf3(GRAPHS / "small" / "mp3_csdf.xml")
+    graph = read_graph(GRAPHS / "small" / "mp3_csdf.xml")
     # 0,0,18*32,0,18*32 has 1 + 1 + 18 + 1 + 18 phases.
     assert graph.actor("mp3").phases == 39
     assert sum(graph.channel("ch0").production) == 36 * 32
@@ -168,5 +169,5 @@ def test_the_mp3_file_with_an_sdf_element_is_csdf():
 @pytest.mark.skipif(not GRAPHS.exists(), reason=f"there is no {GRAPHS}")
 @pytest.mark.filterwarnings("ignore::csdf.io.sdf3.reader.SuspiciousFile")
 def test_the_h263_decoder_runs_on_its_last_default_processors():
-    graph = read_sdf3(GRAPHS / "sdf3" / "h263decoder.xml")
+    graph = read_graph(GRAPHS / "sdf3" / "h263decoder.xml")
     assert [actor.durations for actor in graph.actors] == [(13009,), (559,), (486,), (5479,)]

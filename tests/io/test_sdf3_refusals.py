@@ -6,7 +6,8 @@ import pytest
 
 from csdf.errors import UnreadableFile
 from csdf.io import files
-from csdf.io.sdf3.reader import parse_sdf3, read_sdf3
+from csdf.io.graph_files import read_graph
+from csdf.io.sdf3.reader import parse_sdf3
 from tests.io import sdf3_texts
 from tests.io.sdf3_texts import edited
 
@@ -134,12 +135,12 @@ def test_an_undecodable_file_is_refused():
 
 def test_a_missing_file_is_refused_by_name(tmp_path):
     with pytest.raises(UnreadableFile, match=r"none\.xml: cannot be read: No such file"):
-        read_sdf3(tmp_path / "none.xml")
+        read_graph(tmp_path / "none.xml")
 
 
 def test_a_folder_is_refused_by_name(tmp_path):
     with pytest.raises(UnreadableFile, match="is a folder; expected a file"):
-        read_sdf3(tmp_path)
+        read_graph(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
@@ -148,7 +149,7 @@ def test_a_forbidden_file_is_refused_by_name(tmp_path):
     path.write_bytes(b"")
     path.chmod(0)
     with pytest.raises(UnreadableFile, match=r"secret\.xml: cannot be read: Permission denied"):
-        read_sdf3(path)
+        read_graph(path)
 
 
 def test_a_file_beyond_the_limit_is_refused_without_reading_it_all(tmp_path):
@@ -156,7 +157,7 @@ def test_a_file_beyond_the_limit_is_refused_without_reading_it_all(tmp_path):
     with path.open("wb") as file:
         file.truncate(200 * 2**20)
     with pytest.raises(UnreadableFile, match=r"huge\.xml: larger than the limit of 64 MiB"):
-        read_sdf3(path)
+        read_graph(path)
 
 
 def test_a_text_beyond_the_limit_is_refused():

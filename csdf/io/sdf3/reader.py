@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,21 +35,6 @@ class ChannelText(NamedTuple):
     consumer: ActorText
     source: ActorPort
     destination: ActorPort
-
-
-def read_sdf3(
-    path: str | os.PathLike[str],
-    *,
-    assume_zero_times: bool = False,
-    buffer_sizes: bool | None = None,
-) -> Graph:
-    """Return the graph of an SDF3 file; see parse_sdf3."""
-    return parse_sdf3(
-        files.read_bytes(path),
-        os.fspath(path),
-        assume_zero_times=assume_zero_times,
-        buffer_sizes=buffer_sizes,
-    )
 
 
 def parse_sdf3(
