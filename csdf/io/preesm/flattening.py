@@ -11,7 +11,7 @@ levels through their interfaces.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -477,71 +477,50 @@ class FlattenedGraph:
         An interface fires once, and so does a delay with a setter. A connected component without an
         interface has the smallest integers.
         """
-        steps: dict[str, list[tuple[str, Fraction]]] = defaultdict(list)
-        for source, produced, target, consumed in self._rated_edges():
-            steps[source].append((target, Fraction(produced, consumed)))
-            steps[target].append((source, Fraction(consumed, produced)))
+        ratios = self._ratios(with_delays=True)
         firings: dict[str, Fraction] = {}
-        for first in sorted(steps, key=lambda name: self.graph.nodes[name].kind not in INTERFACES):
+        for first in sorted(ratios, key=lambda name: self.graph.nodes[name].kind not in INTERFACES):
             if first in firings:
                 continue
-            part = {first: Fraction(1)}  # of a connected component
-            waiting = [first]
-            while waiting:
-                name = waiting.pop()
-                for neighbour, ratio in steps[name]:
-                    if neighbour not in part:
-                        part[neighbour] = part[name] * ratio
-                        waiting.append(neighbour)
+            component = _connected_firings(ratios, [first])
             # A graph within an actor fires its interfaces once; require_whole_firings checks that.
             if self.graph.nodes[first].kind not in INTERFACES:
                 scale = Fraction(
-                    lcm(*(count.denominator for count in part.values())),
-                    gcd(*(count.numerator for count in part.values())),
+                    lcm(*(count.denominator for count in component.values())),
+                    gcd(*(count.numerator for count in component.values())),
                 )
-                part = {name: count * scale for name, count in part.items()}
-            firings |= part
+                component = {name: count * scale for name, count in component.items()}
+            firings |= component
         return {name: int(count) for name, count in firings.items()}
 
-    def _rated_fifos(self) -> Iterator[tuple[PreesmFifo, int, int]]:
-        """Yield the FIFOs with tokens, each with the rates at its source and its target."""
-        for fifo in self.graph.fifos:
-            produced, consumed = self.rate(*fifo.source), self.rate(*fifo.target)
-            if produced and consumed:
-                yield fifo, produced, consumed
+    def _ratios(self, *, with_delays: bool) -> Ratios:
+        """Return the neighbours of each node by FIFOs with tokens.
 
-    def _rated_edges(self) -> Iterator[tuple[str, int, str, int]]:
-        """Yield (source, rate, target, rate) of each FIFO with tokens, and of setters and getters."""
-        for fifo, produced, consumed in self._rated_fifos():
-            yield fifo.source[0], produced, fifo.target[0], consumed
-        for node in self.graph.nodes.values():
-            for end in (node.setter, node.getter):
-                if end is not None:
-                    tokens = self.natural(node.expression or "0", node.name, node.line, "delay")
-                    rate = self.rate(*end)
-                    if rate and tokens:
-                        yield end[0], rate, node.name, tokens
+        with_delays: also by setters and getters of delays.
+        """
+        edges = [
+            (fifo.source, self.rate(*fifo.source), fifo.target, self.rate(*fifo.target), fifo.line)
+            for fifo in self.graph.fifos
+        ]
+        for node in self.graph.nodes.values() if with_delays else ():
+            for end in filter(None, (node.setter, node.getter)):
+                tokens = self.natural(node.expression or "0", node.name, node.line, "delay")
+                edges.append((end, self.rate(*end), (node.name, ""), tokens, node.line))
+        ratios: Ratios = defaultdict(list)
+        for (source, _), produced, (target, _), consumed, line in edges:
+            if produced and consumed:
+                ratios[source].append((target, Fraction(produced, consumed), line))
+                ratios[target].append((source, Fraction(consumed, produced), line))
+        return ratios
 
     def require_whole_firings(self) -> None:
         """Refuse a graph within an actor unless a firing of its interfaces is one iteration."""
-        steps: dict[str, list[tuple[str, Fraction, int]]] = defaultdict(list)
-        for fifo, produced, consumed in self._rated_fifos():
-            (giver, _), (taker, _) = fifo.source, fifo.target
-            steps[giver].append((taker, Fraction(produced, consumed), fifo.line))
-            steps[taker].append((giver, Fraction(consumed, produced), fifo.line))
+        ratios = self._ratios(with_delays=False)
         interfaces = [node.name for node in self.graph.nodes.values() if node.kind in INTERFACES]
-        firings = dict.fromkeys(interfaces, Fraction(1))
-        waiting = list(interfaces)
-        while waiting:
-            name = waiting.pop()
-            for neighbour, ratio, line in steps[name]:
-                if neighbour not in firings:
-                    firings[neighbour] = firings[name] * ratio
-                    waiting.append(neighbour)
-                if (
-                    firings[neighbour] != firings[name] * ratio
-                    or firings[neighbour].denominator > 1
-                ):
+        firings = _connected_firings(ratios, interfaces)
+        for name, count in firings.items():
+            for neighbour, ratio, line in ratios[name]:
+                if firings[neighbour] != count * ratio or firings[neighbour].denominator > 1:
                     raise self.graph.refusal(
                         line,
                         f"between {shown(name)} and {shown(neighbour)}: one firing of the actor that "
@@ -560,3 +539,20 @@ class FlattenedGraph:
                     f"{shown(node.name)} is connected with no interface, so that nothing says how "
                     "often it fires; such a graph is not flattened",
                 )
+
+
+# Of each node its neighbours, with the firings of the neighbour for a firing of the node, and a line.
+Ratios = dict[str, list[tuple[str, Fraction, int]]]
+
+
+def _connected_firings(ratios: Ratios, first: Iterable[str]) -> dict[str, Fraction]:
+    """Return the firings of all nodes connected with the first nodes, each of which fires once."""
+    firings = dict.fromkeys(first, Fraction(1))
+    waiting = list(firings)
+    while waiting:
+        name = waiting.pop()
+        for neighbour, ratio, _ in ratios[name]:
+            if neighbour not in firings:
+                firings[neighbour] = firings[name] * ratio
+                waiting.append(neighbour)
+    return firings
