@@ -234,6 +234,8 @@ def make_folder(path: str | os.PathLike[str]) -> None:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:
         raise UnwritableFile(f"{path}: is a file; expected a folder") from None
+    except ValueError:
+        raise UnwritableFile(f"{str(path)!r}: no folder has such a name") from None
     except OSError as error:
         raise UnwritableFile(f"{path}: cannot be made: {error.strerror}") from None
 

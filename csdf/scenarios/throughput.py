@@ -17,13 +17,15 @@ from csdf.analysis.abstraction import repeated_part
 from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
 from csdf.arguments import public
-from csdf.errors import CsdfError, InvalidGraph, counted
+from csdf.errors import CsdfError, GaveUp, InvalidGraph, counted
 from csdf.model.graph import Channel, Graph
 from csdf.model.indexed import indexed
 from csdf.model.shown import Shown
 from csdf.model.untimed import ValuedRun
 from csdf.scenarios.model import Scenario, ScenarioGraph
 from csdf.time_limit import Budget, Stop, stop_of
+
+MOST_TOKENS = 1_000_000  # initial tokens of a scenario, each with a name and delays of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,9 +308,15 @@ class Matrix(NamedTuple):
 def scenario_matrix(scenario: Scenario, time_scale: int = 1, budget: Budget = None) -> Matrix:
     """Return the max-plus matrix of one execution of a scenario, by symbolic execution.
 
-    time_scale: delays are in units of 1 / time_scale of the user's unit. Raises StuckScenario.
+    time_scale: delays are in units of 1 / time_scale of the user's unit. Raises StuckScenario; GaveUp
+    beyond a million initial tokens, or where the budget ends the execution.
     """
     graph = bound_channels(scenario.graph)
+    tokens = sum(channel.initial_tokens for channel in graph.channels)
+    if tokens > MOST_TOKENS:
+        raise GaveUp(
+            f"scenario {scenario.name!r} has {tokens} initial tokens; at most {MOST_TOKENS}"
+        )
     return _SymbolicExecution(scenario, graph, int(graph.time_unit * time_scale)).matrix(
         stop_of(budget)
     )

@@ -143,6 +143,7 @@ def test_deploy_refuses_elements_that_are_not_those_of_the_file(run, folder):
         ("models = 'a'\nplatform = 'm4'", "line 2: platform: found 'm4'; expected one of "),
         ("models = 'a'\noutput = ['a', 'b']", "line 2: output: expected the name of one folder"),
         ("models = 'a'\noutput = 'csdf.toml'", "line 2: output: csdf.toml: is a file"),
+        ("models = 'a'\noutput = \"a\\u0000b\"", "line 2: output: 'a\\x00b': no folder has such"),
         ("models = 'none.tflite'", "none.tflite: cannot be read"),
     ],
 )

@@ -344,3 +344,10 @@ def test_scenarios_that_would_fire_for_years_end_with_the_time_limit():
     graph = automaton([Scenario(name="years", graph=years)], [("s", "years")], [("s", "s")])
     with pytest.raises(GaveUp, match="time limit"):
         scenario_throughput(graph, budget=0.05)
+
+
+def test_scenarios_of_more_initial_tokens_than_are_named_are_unknown():
+    huge = GraphBuilder("huge").actor("a", 1).channel("a", 1, "a", 1, initial_tokens=10**30).graph()
+    graph = automaton([Scenario(name="huge", graph=huge)], [("s", "huge")], [("s", "s")])
+    with pytest.raises(GaveUp, match=f"{10**30} initial tokens; at most 1000000"):
+        scenario_throughput(graph)
