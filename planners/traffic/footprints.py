@@ -1,8 +1,8 @@
-"""Footprints of tiles along one axis of the maps: how many input places the tiles of a loop read.
+"""Footprints of tiles along one axis of the maps: the number of input positions that tiles read.
 
-Output place o and kernel place k read input place stride * o + dilation * k - padding, if it lies in
-the map. A kernel place is live if it does so for some output. A tile is a range of output places
-times a range of live kernel places; it may lie in a larger tile.
+Output position o and kernel position k read input position stride * o + dilation * k - padding, if the
+map has it. A kernel position is live if it reads the map for any output. A tile is a range of output
+positions times a range of live kernel positions; tiles may be cut from larger tiles.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from cnn2csdf.geometry import Range, ReceptiveField
 from csdf.time_limit import Budget, stop_of
 from planners.traffic.convolution import ConvolutionLoops, axes_of
 
-Pair = tuple[int, int]  # the size of a tile, and of the tiles in it
+Pair = tuple[int, int]  # the size of a tile, and of the tiles that it is cut into
 Numbers = npt.NDArray[np.int64]
 
-# Microseconds of a usual machine, to count what tiles read of a range of a kernel.
+# Microseconds of a common machine, to count what all tiles read with one range of the kernel.
 READS_EFFORT = 850
 
 
@@ -36,18 +36,18 @@ def used_weights(convolution: ConvolutionLoops) -> int:
 def tile_sizes(length: int) -> tuple[int, ...]:
     """Return the smallest tile for each number of tiles, largest first.
 
-    Of two with the same number the larger one only takes more room, where tiles do not overlap.
-    O(square root of the length).
+    Where tiles do not overlap, a larger tile for the same number only takes more room. O(square root of
+    the length). Example: a length of 8 has tiles of 8, 4, 3, 2 and 1.
     """
     tiles = [length]
     while tiles[-1] > 1:
-        trips = -(-length // (tiles[-1] - 1))  # the next number of tiles that there is
-        tiles.append(-(-length // trips))
+        count = -(-length // (tiles[-1] - 1))  # the next number of tiles
+        tiles.append(-(-length // count))
     return tuple(tiles)
 
 
 def one_level(length: int) -> tuple[Pair, ...]:
-    """Return all sizes of tiles that are cut once: the larger tile is the whole, or the tile."""
+    """Return all pairs of tile sizes with one cut: the larger tile is the whole, or the tile."""
     sizes = range(length, 0, -1)
     return tuple(
         dict.fromkeys([(length, size) for size in sizes] + [(size, size) for size in sizes])
@@ -55,7 +55,7 @@ def one_level(length: int) -> tuple[Pair, ...]:
 
 
 def two_levels(length: int) -> tuple[Pair, ...]:
-    """Return all tiles, with smaller ones in them, that are the smallest for their number."""
+    """Return the pairs of a tile and a tile in it that are the smallest for their numbers."""
     return tuple((outer, inner) for outer in tile_sizes(length) for inner in tile_sizes(outer))
 
 
@@ -69,7 +69,7 @@ def tiles_of(length: int, *sizes: int) -> int:
 
 
 def all_touched(axis: ReceptiveField) -> int:
-    """Return the input places that are read at all."""
+    """Return the number of input positions that are read at all."""
     if not axis.live:
         return 0
     whole = np.zeros(1, np.int64), np.array([axis.outputs])
@@ -78,38 +78,38 @@ def all_touched(axis: ReceptiveField) -> int:
 
 @lru_cache(maxsize=200_000)
 def input_reads(
-    axis: ReceptiveField, places: Pair, kernel: Pair
+    axis: ReceptiveField, outputs: Pair, kernel: Pair
 ) -> tuple[int, tuple[int, int, int]]:
     """Return the input positions that tiles read along an axis: of the largest tile, then of all tiles.
 
-    places, kernel: the sizes of a tile of output positions and of kernel positions, each in a larger
-    tile, a step of which brings a whole tile. Of all tiles there are three numbers: with no loop
-    sliding, with output positions, with kernel positions.
+    outputs, kernel: sizes of a larger tile and of a tile in it, of output and of kernel positions. Of
+    all tiles there are three numbers: without a sliding loop, and where the loop over the tiles of
+    output, or of kernel, positions in a larger tile slides: each tile after the first reads only
+    positions that the preceding tile did not read.
     """
-    largest, moved = all_input_reads(axis, (places,), (kernel,))
-    none, by_places, by_kernel = moved[:, 0, 0].tolist()
-    return int(largest[0, 0]), (none, by_places, by_kernel)
+    largest, moved = all_input_reads(axis, (outputs,), (kernel,))
+    none, by_outputs, by_kernel = moved[:, 0, 0].tolist()
+    return int(largest[0, 0]), (none, by_outputs, by_kernel)
 
 
 class _Reads(NamedTuple):
-    """Input places that tiles of a range of kernel places read, for each pair of output sizes."""
+    """Input positions that output tiles read with one range of the kernel, by pair of tile sizes."""
 
     all: Numbers  # of all tiles
-    largest: Numbers
-    repeated: Numbers  # read by a tile and by the next one in the larger tile
+    largest: Numbers  # of one tile
+    repeated: Numbers  # read by a tile and by the next tile in the larger tile
 
 
 def all_input_reads(
-    axis: ReceptiveField, places: tuple[Pair, ...], taps: tuple[Pair, ...], budget: Budget = None
+    axis: ReceptiveField, outputs: tuple[Pair, ...], taps: tuple[Pair, ...], budget: Budget = None
 ) -> tuple[Numbers, Numbers]:
-    """Return what input tiles read, for each pair of sizes of output places and of kernel places.
+    """Return the numbers of `input_reads` for all pairs of tile sizes of outputs and kernel (taps).
 
-    First the positions of the largest tile, (P, K); then those of all tiles, (3, P, K): with no loop
-    sliding, with output places, with kernel places.
+    First the positions of the largest tile, (P, K); then those of all tiles, (3, P, K).
     """
     if not axis.live:
-        return np.zeros((len(places), len(taps)), int), np.zeros((3, len(places), len(taps)), int)
-    stop, tiles = stop_of(budget), _PlaceTiles(axis, places)
+        return np.zeros((len(outputs), len(taps)), int), np.zeros((3, len(outputs), len(taps)), int)
+    stop, tiles = stop_of(budget), _OutputTiles(axis, outputs)
     by_range: dict[Range, _Reads] = {}
 
     def of(kernel: Range) -> _Reads:
@@ -121,25 +121,26 @@ def all_input_reads(
 
     largest, moved = [], []
     for pair in taps:
-        chunks = cut_twice(len(axis.live), *pair)
-        ranges = [of(range_of) for chunk in chunks for range_of in chunk]
-        whole = sum((reads.all for reads in ranges), np.int64(0))
-        by_places = sum((reads.repeated for reads in ranges), np.int64(0))
-        by_kernel = sum(
+        larger_tiles = cut_twice(len(axis.live), *pair)
+        reads_of_tiles = [of(tile) for larger_tile in larger_tiles for tile in larger_tile]
+        whole = sum((reads.all for reads in reads_of_tiles), np.int64(0))
+        repeated_by_outputs = sum((reads.repeated for reads in reads_of_tiles), np.int64(0))
+        # Positions of two tiles in sequence, less the positions of both together.
+        repeated_by_kernel = sum(
             (
-                of(piece).all + of(after).all - of((piece[0], after[1])).all
-                for chunk in chunks
-                for piece, after in pairwise(chunk)
+                of(tile).all + of(after).all - of((tile[0], after[1])).all
+                for larger_tile in larger_tiles
+                for tile, after in pairwise(larger_tile)
             ),
             np.int64(0),
         )
-        largest.append(np.max([reads.largest for reads in ranges], axis=0))
-        moved.append([whole, whole - by_places, whole - by_kernel])
+        largest.append(np.max([reads.largest for reads in reads_of_tiles], axis=0))
+        moved.append([whole, whole - repeated_by_outputs, whole - repeated_by_kernel])
     return np.stack(largest, axis=1), np.array(moved).transpose(1, 2, 0)
 
 
 def cut_twice(length: int, outer: int, inner: int) -> list[list[Range]]:
-    """Return the ranges of the inner tiles, for each of the outer ones."""
+    """Return for each outer tile the ranges of its inner tiles."""
     return [
         [(begin, min(begin + inner, end)) for begin in range(first, end, inner)]
         for first in range(0, length, outer)
@@ -147,8 +148,8 @@ def cut_twice(length: int, outer: int, inner: int) -> list[list[Range]]:
     ]
 
 
-class _PlaceTiles:
-    """The ranges of output positions of all tiles, for one pair of sizes after another."""
+class _OutputTiles:
+    """The ranges of output positions of all tiles, pair of sizes by pair of sizes."""
 
     def __init__(self, axis: ReceptiveField, pairs: tuple[Pair, ...]) -> None:
         self._axis = axis
@@ -157,12 +158,12 @@ class _PlaceTiles:
         counts = np.array([len(first) for first, _ in ranges])
         self._begins = np.concatenate([[0], np.cumsum(counts)[:-1]])  # of each pair of sizes
         outers = np.repeat(np.array([outer for outer, _ in pairs]), counts)
-        # Whether the next range lies in the same larger tile.
+        # Whether the next range is in the same larger tile.
         follows = (self._first[1:] == self._end[:-1]) & (self._first[1:] % outers[1:] != 0)
         self._follows = np.append(follows, False)
 
     def reads(self, kernel: Range) -> _Reads:
-        """Return what the tiles read with these live kernel places."""
+        """Return what the tiles read with a range of live kernel positions."""
         touched = _touched(self._axis, self._first, self._end, kernel)
         together = _touched(self._axis, self._first, np.append(self._end[1:], 0), kernel)
         repeated = np.where(self._follows, touched + np.append(touched[1:], 0) - together, 0)
@@ -174,18 +175,19 @@ class _PlaceTiles:
 
 
 def _touched(axis: ReceptiveField, first: Numbers, end: Numbers, kernel: Range) -> Numbers:
-    """Different input places that tiles read: ranges of output places, a range of live kernel places.
+    """The number of distinct input positions that each tile reads.
 
-    Pairs that read one place differ by multiples of (dilation / g, -stride / g), where g is the
-    greatest common divisor. Those of them in a tile follow one another without a hole, so the
-    places are the pairs, less those whose successor is in the tile too.
+    first, end: ranges of output positions. kernel: a range of live kernel positions. Pairs (output,
+    kernel position) that read the same position differ by multiples of (dilation / g, -stride / g),
+    where g is the greatest common divisor. In a tile they follow one another without a hole, so the
+    number of positions is the number of pairs, less the pairs whose successor is in the tile, too.
     """
     taps = range(axis.live[kernel[0]], axis.live[kernel[1] - 1] + 1)
     common = gcd(axis.stride, axis.dilation)
     step, back = min(axis.dilation // common, axis.outputs), axis.stride // common
     touched = np.zeros(len(first), dtype=np.int64)
     for tap in taps:
-        # No more than there are outputs: so the ends fit 64 bits, as the outputs do.
+        # Clipped to the outputs, so that the ends fit 64 bits.
         minimum, maximum = axis.reading(tap)
         low = np.maximum(first, minimum)
         touched += np.maximum(np.minimum(end, maximum) - low, 0)
@@ -195,7 +197,7 @@ def _touched(axis: ReceptiveField, first: Numbers, end: Numbers, kernel: Range) 
 
 
 def _ranges(length: int, outer: int, inner: int) -> tuple[Numbers, Numbers]:
-    """First places and ends of the inner tiles."""
+    """First positions and ends of the inner tiles."""
     starts = np.arange(0, outer, inner)
     first = (np.arange(0, length, outer)[:, None] + starts).ravel()
     first = first[first < length]

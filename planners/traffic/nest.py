@@ -85,12 +85,12 @@ class Halo(Enum):
 
     CACHED = "cached"  # they stay in the buffer
     SPILLED = "spilled"  # they are written to DRAM, and read back
-    RECOMPUTED = "recomputed"  # each tile makes them again
-    RELOADED = "reloaded"  # of the input: each tile reads them again
+    RECOMPUTED = "recomputed"  # each tile computes them
+    RELOADED = "reloaded"  # of the input: each tile reads them
 
     @property
     def is_once(self) -> bool:
-        """Whether no element is made, or read as input, twice."""
+        """Whether no element is computed, or read as input, twice."""
         return self in (Halo.CACHED, Halo.SPILLED)
 
 
@@ -153,14 +153,17 @@ class LoopNest:
                 raise InvalidPlan(f"tiles of {inner} {loop.words} do not lie in tiles of {outer}")
 
     def within(self, convolution: ConvolutionLoops, array: Array, loop: NestLoop) -> int:
-        """Return the size that the tiles of an array are cut from."""
+        """Return the size that the tiles of an array are cut from: the loop, or the outer tile."""
         first, _ = arrays_moved_by(self.order, loop)
         return lengths(convolution)[loop] if first is array else self.tiles[first][loop]
 
     def band(
         self, convolution: ConvolutionLoops, level: int
     ) -> Iterator[tuple[NestLoop, int, int]]:
-        """Yield each loop of a band that has several tiles: what it cuts, and into what."""
+        """Yield the loops of a band with several tiles: loop, size that is cut, size of a tile.
+
+        level: of the array of the band, 0 for the outermost. The sliding loop is the innermost.
+        """
         array = self.order[level]
         for loop in sorted(MOVES[array], key=lambda loop: (loop is self.slides, loop)):
             within, tile = self.within(convolution, array, loop), self.tiles[array][loop]
@@ -181,7 +184,7 @@ class Transfers(NamedTuple):
         return self.input * sizes.input + self.weights * sizes.weights + self.output * sizes.output
 
     def held_bytes(self, sizes: ArrayBytes) -> int:
-        """Bytes of the buffer that are taken."""
+        """Bytes of the largest tiles together."""
         return sum(held * size for held, size in zip(self.held, sizes, strict=True))
 
 
@@ -194,8 +197,9 @@ def transfers(convolution: ConvolutionLoops, nest: LoopNest) -> Transfers:
     independent, so the sums multiply.
     """
     sizes, inputs, rounds = lengths(convolution), convolution.channels, [1, 1, 1]
-    for (_, moved), loops in zip(_input_reads(convolution, nest), AXES, strict=True):
-        inputs *= moved[1 + loops.index(nest.slides) if nest.slides in loops else 0]
+    for (_, reads), loops in zip(_input_reads(convolution, nest), AXES, strict=True):
+        # Reads without a sliding loop, then with each of the loops.
+        inputs *= reads[1 + loops.index(nest.slides) if nest.slides in loops else 0]
     for array in Array:
         around = nest.order[: nest.order.index(array)]
         for loop in set(NestLoop) - MOVES[array]:
@@ -225,7 +229,7 @@ def largest_tile(convolution: ConvolutionLoops, nest: LoopNest, array: Array) ->
 def _input_reads(
     convolution: ConvolutionLoops, nest: LoopNest
 ) -> list[tuple[int, tuple[int, int, int]]]:
-    """Return the input positions that tiles read along rows and along columns, as `input_reads`."""
+    """The input positions that tiles read, for rows and for columns, in the form of `input_reads`."""
     return [
         input_reads(
             axis,
@@ -247,28 +251,30 @@ def listing(convolution: ConvolutionLoops, nest: LoopNest) -> str:
     Tiles are given at their largest: channels x rows x columns of the input, filters x channels x
     kernel rows x kernel columns of the weights, filters x rows x columns of the output.
     """
-    before: list[str] = []
+    before: list[str] = []  # lines before the multiplications
     after: list[str] = []
     around: list[NestLoop] = []
-    base = convolution.groups > 1
-    if base:
+    indent = ""
+    if convolution.groups > 1:
         before.append(f"for each of {convolution.groups} groups")
+        indent = INDENT
     for level, array in enumerate(nest.order):
         returns = any(loop not in MOVES[array] for loop in around)
         for loop, within, tile in nest.band(convolution, level):
-            before.append(INDENT * (base + len(around)) + f"for {_tiles(loop, within, tile)}")
+            before.append(f"{indent}for {_tiles(loop, within, tile)}")
             around.append(loop)
-        deed = "load"
+            indent += INDENT
+        transfer = "load"
         if array is Array.OUTPUT:
-            deed = "clear, or read back," if returns else "clear"
+            transfer = "clear, or read back," if returns else "clear"
         elif array is Array.INPUT and nest.slides is not None:
-            deed = "load what is new of"
+            transfer = "load what is new of"
         extents = " x ".join(map(str, largest_tile(convolution, nest, array)))
         tile_text = f"{'' if around else 'all of the '}{array.words} {extents}"
-        before.append(INDENT * (base + len(around)) + f"{deed} {tile_text}")
+        before.append(f"{indent}{transfer} {tile_text}")
         if array is Array.OUTPUT:
-            after.append(INDENT * (base + len(around)) + f"write {tile_text}")
-    return "\n".join([*before, INDENT * (base + len(around)) + "multiply and add", *after])
+            after.append(f"{indent}write {tile_text}")
+    return "\n".join([*before, f"{indent}multiply and add", *after])
 
 
 def _tiles(loop: NestLoop, within: int, tile: int) -> str:
@@ -320,7 +326,7 @@ class LayerTraffic(Shown):
 
     @property
     def gap(self) -> Fraction:
-        """How far the traffic is above the best bound: (found - bound) / bound."""
+        """Distance of the traffic from the best bound: (traffic - bound) / bound."""
         bound = self.lower_bound_bytes
         return Fraction(self.total_bytes - bound, bound)
 

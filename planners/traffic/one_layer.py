@@ -1,8 +1,9 @@
 """Minimum DRAM traffic of one layer: search over loop nests, and lower bounds for any schedule.
 
-Nests with one level of tiles are searched first, with tiles of all sizes. If the best nest does not
-reach the lower bound, nests with two levels follow; their tiles are the smallest for their number.
-All orders of the three arrays (input, weights, output) are searched, outermost array first.
+planners.traffic.nest has the loop nests and their transfers. Nests with one level of tiles are searched
+first, with tiles of all sizes. If the best nest does not reach the lower bound, nests with two levels
+follow; their tiles are the smallest for their number. All orders of the three arrays (input, weights,
+output) are searched, outermost array first.
 
 Each loop moves two of the arrays, and may transfer the third array again. Where tiles of the two
 arrays do not overlap, the position of the third array leaves one choice of sizes to search:
@@ -72,7 +73,7 @@ from planners.traffic.nest import (
 MOST_PAIRS = 10**7  # pairs of output and kernel positions along an axis; each pair is visited
 MOST_TILES = 10**7  # tiles in all; maps of 4K with kernels of 3 and 64 filters have half as many
 MOST_OPTIONS = 1_000_000  # pairs of row and column options between two checks of the budget
-BLOCK = 256  # options that are compared with the Pareto front at a time
+BLOCK = 256  # options along an axis that are compared with the Pareto front at a time
 
 # Work units: microseconds of a common machine, within 2x on resnet8, vgg16 and mobilenet_v2.
 NESTS_EFFORT = 400  # the best nest of a block of row options
@@ -81,7 +82,7 @@ OPTIONS_EFFORT = 250  # the comparison of a block of options
 SLIDES: tuple[Pair, ...] = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2))
 
 ArrayTiles = tuple[Sizes, Sizes, Sizes]  # by Array, as in LoopNest
-Cuts = Callable[[int], tuple[Pair, ...]]  # from the length of a loop to the tile sizes to try
+Cuts = Callable[[int], tuple[Pair, ...]]  # `one_level` or `two_levels`: tile sizes for a length
 
 
 @public
@@ -119,6 +120,7 @@ def minimum_traffic(
     # A larger buffer saves nothing. Each tile holds one element even if it reads only padding.
     room = min(buffer_bytes, all_bytes + sum(sizes))
     search = (searches or NestSearches()).of_group(group, halo, sizes)
+    # A nest exists: all tiles of one element fit.
     *_, nest = search.better(room, search.most(room), one_level, Stop())
     bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=sizes)
     least_traffic, ended = transfers(group, nest).total_bytes(sizes), None
@@ -145,7 +147,10 @@ def minimum_traffic(
 
 
 def _coarsened(group: ConvolutionLoops, nest: LoopNest, room: int, sizes: ArrayBytes) -> LoopNest:
-    """The nest with larger tiles, as far as they fit and move no more: fewer, longer transfers."""
+    """The nest with larger tiles, as far as they fit and move no more: fewer, longer transfers.
+
+    Along filters and channels all tile sizes are tried, along the other loops the tile and the length.
+    """
     least_traffic = transfers(group, nest).total_bytes(sizes)
     for loop, length in zip(NestLoop, lengths(group), strict=True):
         outer, inner = (nest.tiles[array][loop] for array in arrays_moved_by(nest.order, loop))
@@ -158,8 +163,9 @@ def _coarsened(group: ConvolutionLoops, nest: LoopNest, room: int, sizes: ArrayB
             if traffic.total_bytes(sizes) <= least_traffic and traffic.held_bytes(sizes) <= room:
                 nest = larger
                 break
-    sliding_loops = [loop for loop, *_ in nest.band(group, nest.order.index(Array.INPUT))]
-    return nest if nest.slides in sliding_loops else replace(nest, slides=None)
+    # A loop of one tile is no loop any more, so that nothing slides along it.
+    input_loops = [loop for loop, *_ in nest.band(group, nest.order.index(Array.INPUT))]
+    return nest if nest.slides in input_loops else replace(nest, slides=None)
 
 
 def _with_tiles(
@@ -192,7 +198,7 @@ class LoopOption(NamedTuple):
     """Tile sizes of filters or channels.
 
     first, second: in the two arrays that the loop moves, outer array first.
-    rounds: how often the third array is transferred.
+    rounds: factor of the transfers of the third array.
     """
 
     first: int
@@ -269,7 +275,7 @@ class NestSearch:
         if key not in self._best_nests:
             least_traffic, best_nest = below, None
             for choice in self._choices(cuts, stop):
-                for total, nest in self._of(choice, room, least_traffic, stop):
+                for total, nest in self._better_of(choice, room, least_traffic, stop):
                     least_traffic, best_nest = total, nest
                     yield nest
             self._best_nests[key] = best_nest
@@ -279,6 +285,7 @@ class NestSearch:
             yield previous_best
 
     def _choices(self, cuts: Cuts, stop: Stop) -> Iterator[_Choice]:
+        """All orders of the arrays and sliding loops."""
         sizes = lengths(self._group)
         axes = [self._along_axis(axis, cuts) for axis in axes_of(self._group)]
         for first, second, third in permutations(Array):
@@ -293,10 +300,13 @@ class NestSearch:
                 )
                 yield _Choice(order, slides, filters, channels, rows, columns)
 
-    def _of(
+    def _better_of(
         self, choice: _Choice, room: int, below: int, stop: Stop
     ) -> Iterator[tuple[int, LoopNest]]:
-        """Ever better nests of a choice with their traffic; the row options are searched in blocks."""
+        """Better and better nests of a choice, with their traffic, below a number of bytes.
+
+        The kernel searches all combinations of options; the row options are given in blocks.
+        """
         group, sizes = self._group, self._sizes
         backend = compiler.backend(fits=self.most(room) <= compiler.INT64_SUM_LIMIT)
         filters = backend.array(_numbers(choice.filters, choice.order, NestLoop.FILTERS))
@@ -402,6 +412,8 @@ class AxisTiles:
         """
         if (order, way) not in self._known:
             costs, tiles = self.every(order, way, stop)
+            # By input reads * rounds of weights * rounds of the output, then by all costs: an option
+            # is beaten by options before it only.
             keys = costs[:, 3] * costs[:, 4] * costs[:, 5], *costs.T, *tiles.T
             ordered = np.lexsort(keys[::-1])
             front = np.empty(0, dtype=np.int64)
@@ -416,14 +428,14 @@ class AxisTiles:
         return self._known[order, way]
 
     def every(self, order: Order, way: int, budget: Budget = None) -> AxisOptions:
-        """Return all tiles for an order, including dominated ones."""
+        """Return all tiles for an order, dominated tiles included."""
         if self._reads is None:
             self._reads = all_input_reads(
                 self._axis, self._output_tiles, self._kernel_tiles, budget
             )
         output_loop, kernel_loop = AXES[0]
-        outputs = _loop_options(order, output_loop, self._output_tiles)
-        taps = _loop_options(order, kernel_loop, self._kernel_tiles)
+        outputs = _axis_loop_options(order, output_loop, self._output_tiles)
+        taps = _axis_loop_options(order, kernel_loop, self._kernel_tiles)
         # Cross product: each option of the output loop with each option of the kernel loop.
         outputs, taps = outputs.repeat(len(taps), axis=0), np.tile(taps, (len(outputs), 1))
         largest, moved = (reads[..., outputs[:, 2], taps[:, 2]] for reads in self._reads)
@@ -433,13 +445,13 @@ class AxisTiles:
         return AxisOptions(np.stack(costs, axis=1), np.hstack([outputs[:, :2], taps[:, :2]]))
 
 
-def _loop_options(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
+def _axis_loop_options(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
     """Options of one loop, (N, 4): tile sizes of its two arrays, index of the input tile, rounds.
 
-    pairs: the tile sizes to search, beginning with the length of the loop twice; the index is that of
-    a pair. The rounds count the transfers of the third array.
+    pairs: the tile sizes to search, first the length of the loop twice. The index is the position in
+    `pairs` of the tiles that the input has. Rounds: as in LoopOption.
     """
-    length, bands = pairs[0][0], bands_around(order, loop)
+    (length, _), bands = pairs[0], bands_around(order, loop)
     index_of = {pair: index for index, pair in enumerate(pairs)}
     is_input_inner = arrays_moved_by(order, loop)[1] is Array.INPUT
     options = pairs
@@ -448,6 +460,7 @@ def _loop_options(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numb
         options = tuple((outer, 1) for outer in dict.fromkeys(outer for outer, _ in pairs))
     rows = []
     for outer, inner in options:
+        # Tiles of the outer array are cut from the whole loop, tiles of the inner array from these.
         input_tiles = (outer, inner) if is_input_inner else (length, outer)
         rounds = tiles_of(length, *(outer, inner)[:bands])
         rows.append((outer, inner, index_of[input_tiles], rounds))
@@ -543,7 +556,10 @@ def communication_elements(group: ConvolutionLoops, room: int) -> int:
 
 
 def _classes(axis: ReceptiveField) -> list[tuple[int, int]]:
-    """For each residue class modulo the stride: its position pairs, and its maximum reuse."""
+    """For each residue class modulo the stride: its pairs of output and kernel, its maximum reuse.
+
+    The reuse of an input position is the number of pairs that read the position.
+    """
     reads_by_class: dict[int, dict[int, int]] = {}
     for output, tap in product(range(axis.outputs), range(axis.kernel)):
         position = axis.stride * output + axis.dilation * tap - axis.padding
@@ -554,7 +570,10 @@ def _classes(axis: ReceptiveField) -> list[tuple[int, int]]:
 
 
 def _reads(weight: int, limits: Sequence[int], *, room: int, segment: int) -> int:
-    """Minimum reads, in segments of this length, for multiplications of this weight."""
+    """Minimum reads of a schedule for multiplications of this weight; segment: reads of a segment.
+
+    limits: elements of the three arrays, in ascending order. room: elements of the buffer.
+    """
     after_first = weight - _maximum_weight(segment, limits)
     if after_first <= 0:
         return _minimum_reads(weight, limits, held=0, segment=segment)

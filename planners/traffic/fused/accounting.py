@@ -55,9 +55,9 @@ class DramTraffic(NamedTuple):
 
 
 class WorkingBytes(NamedTuple):
-    """Buffer bytes in use while one layer executes, except for stationary weights.
+    """Buffer bytes in use while one layer executes, without stationary weights.
 
-    streamed: if some weights of the layer are loaded per tile, through a buffer of one kernel.
+    streamed: if the layer has weights that each tile loads, through a buffer of one kernel.
     full: if all weights of the layer are stationary.
     """
 
@@ -162,42 +162,31 @@ def minimum_working_bytes(tiles: tuple[int, int], tables: CutTables) -> int:
     )
     live_bytes = [0] * (tables.group.length + 1)  # while each layer executes
     for number in (0, *tables.inner) if tables.input_waits else tables.inner:
-        places = rows[number][row].bit_count() * columns[number][column].bit_count()
+        positions = rows[number][row].bit_count() * columns[number][column].bit_count()
         for step in range(max(number, 1), tables.last_readers[number] + 1):
-            live_bytes[step] += tables.position_bytes[number] * places
+            live_bytes[step] += tables.position_bytes[number] * positions
     return max(live_bytes)
 
 
-def peak_bytes_within(
-    schedule: FusedSchedule, tables: CutTables, limit: int
-) -> tuple[WorkingBytes, ...] | int:
-    """Return for each layer its peak buffer bytes over all tiles, as `peak_bytes_by_layer` does.
+def peak_bytes_by_layer(
+    schedule: FusedSchedule, tables: CutTables, limit: int | None = None
+) -> tuple[WorkingBytes, ...]:
+    """Return for each layer its peak buffer bytes over all tiles.
 
-    If a layer exceeds `limit` even with all its weights stationary, return its bytes at once, as
-    one number: a lower bound on the buffer bytes of the schedule.
+    If a layer exceeds `limit` even with all its weights stationary, the remaining tiles are left out,
+    and the result is a lower bound.
     """
     peaks = [WorkingBytes(0, 0)] * schedule.group.length
     for tile in _tiles(schedule, tables):
-        for number, bytes_needed in enumerate(tile):
-            if bytes_needed.full > limit:
-                return bytes_needed.full
+        for number, needed in enumerate(tile):
             peak = peaks[number]
-            if bytes_needed.full > peak.full or bytes_needed.streamed > peak.streamed:
+            if needed.full > peak.full or needed.streamed > peak.streamed:
                 peaks[number] = WorkingBytes(
-                    max(peak.streamed, bytes_needed.streamed), max(peak.full, bytes_needed.full)
+                    max(peak.streamed, needed.streamed), max(peak.full, needed.full)
                 )
+                if limit is not None and needed.full > limit:
+                    return tuple(peaks)
     return tuple(peaks)
-
-
-def peak_bytes_by_layer(schedule: FusedSchedule, tables: CutTables) -> tuple[WorkingBytes, ...]:
-    """Return for each layer its peak buffer bytes over all tiles."""
-    return tuple(
-        WorkingBytes(
-            max(bytes_needed.streamed for bytes_needed in of_layer),
-            max(bytes_needed.full for bytes_needed in of_layer),
-        )
-        for of_layer in zip(*_tiles(schedule, tables), strict=True)
-    )
 
 
 def _tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[WorkingBytes]]:
@@ -210,7 +199,10 @@ def _tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[Work
 
 
 class _Tile:
-    """Buffered elements of every map before, during and after one tile."""
+    """Buffered elements of every map before, during and after one tile.
+
+    reads_rows: whether the input may be read row by row, as nothing of it stays in the buffer.
+    """
 
     def __init__(
         self, schedule: FusedSchedule, outer: Sequence[OuterProfile], inner: Sequence[InnerProfile]
@@ -233,12 +225,10 @@ def _all_maps_steps(tables: CutTables, tile: _Tile) -> Iterator[WorkingBytes]:
             map_elements = tile.maps[number]
             if step < number:
                 buffered = map_elements.before
+            elif step <= tables.last_readers[number]:
+                buffered = map_elements.during
             else:
-                buffered = (
-                    map_elements.during
-                    if step <= tables.last_readers[number]
-                    else map_elements.after
-                )
+                buffered = map_elements.after
             fixed += tables.position_bytes[number] * buffered
         input_elements = tile.maps[0]
         if tables.input_waits:
@@ -262,15 +252,11 @@ def _first(layer: FusedLayer, tables: CutTables, tile: _Tile, fixed: int) -> Wor
     The input arrives map by map, with one kernel vector at a time; or row by row, with the
     vectors of all filters that read its map.
     """
-    input_elements, element_bytes, vector = (
-        tile.maps[0],
-        tables.element_bytes[0],
-        tables.kernel_bytes[0],
-    )
-    streamed_input = (
-        (layer.channels - 1) * max(input_elements.before, input_elements.after)
-        + input_elements.during
-    ) * element_bytes
+    input_elements = tile.maps[0]
+    element_bytes, vector = tables.element_bytes[0], tables.kernel_bytes[0]
+    # One map is complete, of the others only the cached halo is in the buffer.
+    other_maps = (layer.channels - 1) * max(input_elements.before, input_elements.after)
+    streamed_input = (other_maps + input_elements.during) * element_bytes
     if not tile.reads_rows:
         return WorkingBytes(fixed + streamed_input + vector, fixed + streamed_input)
     row = tile.row(0) * element_bytes
@@ -298,14 +284,8 @@ def _one_map_steps(tables: CutTables, tile: _Tile) -> Iterator[WorkingBytes]:
     """Working bytes of each layer if one feature map passes through all layers at a time."""
     last = len(tables.group.layers)
     maps = [
-        (
-            elements.before * element_bytes,
-            elements.during * element_bytes,
-            elements.after * element_bytes,
-        )
-        for elements, element_bytes in zip(
-            tile.maps[1:last], tables.element_bytes[1:last], strict=True
-        )
+        [elements * element_bytes for elements in tile.maps[number]]
+        for number, element_bytes in enumerate(tables.element_bytes[1:last], 1)
     ]
     other_maps = max(sum(before for before, _, _ in maps), sum(after for _, _, after in maps))
     fixed = (
@@ -336,7 +316,7 @@ class CutTables:
     kernel_bytes: for each layer, bytes of the kernel over one map, without positions that only meet
     padding.
     weights: for each layer, bytes of the weights that take part in the result.
-    outputs: bytes of the maps that are written to DRAM.
+    outputs: bytes written to DRAM.
     last_readers, inner, input_waits: those of the group.
     """
 

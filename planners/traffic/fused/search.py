@@ -27,7 +27,6 @@ from planners.traffic.fused.accounting import (
     moved,
     operations,
     peak_bytes_by_layer,
-    peak_bytes_within,
 )
 from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.bounds import group_traffic_bound
@@ -66,12 +65,11 @@ def stationary_weights(
     tiles: number of tiles of the schedule.
     sizes: bytes per weight of each layer, each a divisor of the larger ones; by default 1.
 
-    The buffer holds the stationary weights and the working bytes of the layer that executes; the
-    level is the maximum of the working bytes. At a level, all weights of each layer
-    that streams with more bytes have to be stationary, and the weights of other layers fill the
-    rest of the buffer. A stationary byte saves the same traffic in every layer, so the lowest level
-    that fits is best. With weights of several sizes a higher level may leave a smaller remainder;
-    then all levels are searched.
+    The buffer holds the stationary weights and the working bytes of the layer that executes. The
+    maximum of these working bytes is the level. At a level, each layer whose `streamed` bytes are above
+    the level has all weights stationary; the weights of other layers fill the rest of the buffer. A
+    stationary byte saves the same traffic in every layer, so the lowest level that fits is best. With
+    weights of several sizes a higher level may leave a smaller remainder; then all levels are searched.
     """
     sizes = sizes or (1,) * len(weights)
     lowest = max(layer.full for layer in working_bytes)
@@ -104,21 +102,20 @@ def _fill(
 
 
 class _ScheduleCandidate:
-    """A schedule without stationary weights; its working bytes are computed on first use."""
+    """A schedule without stationary weights; maps_moved: its traffic without weights, in bytes."""
 
     def __init__(self, schedule: FusedSchedule, maps_moved: int) -> None:
         self.schedule = schedule
         self.maps_moved = maps_moved
-        self._working_bytes: tuple[WorkingBytes, ...] | None = None
-        self._lower_bound = 0  # on the buffer bytes, until the working bytes are computed
+        self._working_bytes: tuple[WorkingBytes, ...] | None = None  # computed on first use
+        self._lower_bound = 0  # on the buffer bytes
 
     def working_bytes(self, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | None:
         """Return the working bytes of each layer; None if they exceed the limit."""
         if self._working_bytes is None and self._lower_bound <= limit:
-            peaks = peak_bytes_within(self.schedule, tables, limit)
-            if isinstance(peaks, int):
-                self._lower_bound = peaks
-            else:
+            peaks = peak_bytes_by_layer(self.schedule, tables, limit)
+            self._lower_bound = max(layer.full for layer in peaks)
+            if self._lower_bound <= limit:
                 self._working_bytes = peaks
         return self._working_bytes
 
@@ -130,7 +127,7 @@ class GroupSearch:
         self.group = group
         self.bound = group_traffic_bound(group)
         self._tables = CutTables(group)
-        self._weights = sum(self._tables.weights)
+        self._weights = sum(self._tables.weights)  # bytes
         self._sizes = tuple(layer.weight_bytes for layer in group.layers)
         self._grids = sorted(grids(group), key=lambda tiles: (tiles[0] * tiles[1], tiles))
         self._finest: Tiles = group.dims(group.length)[1:]
@@ -147,6 +144,7 @@ class GroupSearch:
         """
         stop = stop_of(budget)
         least_traffic, schedule = below, None
+        # Room for weights. The room of the finest tiling is cheap, and an upper bound for any tiling.
         largest_room = buffer - self._minimum_bytes(self._finest)
         for tiles in self._grids:
             stop.look()
@@ -227,7 +225,10 @@ class GroupSearch:
 def answer_of(
     schedule: FusedSchedule, tables: CutTables | None = None, bound: int | None = None
 ) -> FusedTraffic:
-    """Return the traffic and buffer bytes of a schedule with the stationary weights that it names."""
+    """Return the traffic and buffer bytes of a schedule with its stationary weights.
+
+    tables, bound: `CutTables` and `group_traffic_bound` of the group, if known.
+    """
     tables = CutTables(schedule.group) if tables is None else tables
     stationary = schedule.kept_weights or (0,) * schedule.group.length
     peak = max(
@@ -261,11 +262,12 @@ def grids(group: FusedGroup) -> set[Tiles]:
 def _schedules(group: FusedGroup, tiles: Tiles) -> Iterator[FusedSchedule]:
     """All schedules with these tiles that differ in traffic or buffer bytes."""
     is_cut = [count > 1 for count in tiles]
-    orders = (True, False) if all(is_cut) else (is_cut[COLUMNS] or not is_cut[ROWS],)
+    cuts_both = all(is_cut)
+    # An axis that is not cut is the outer axis, where its halo does not matter.
+    orders = (True, False) if cuts_both else (is_cut[COLUMNS] or not is_cut[ROWS],)
     holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
-    is_outer_cut = all(is_cut)
-    halos = [halo for halo in MAP_HALOS if is_outer_cut or halo[0] is halo[1]]
-    input_halos = [halo for halo in INPUT_HALOS if is_outer_cut or halo[0] is halo[1]]
+    halos = [halo for halo in MAP_HALOS if cuts_both or halo[0] is halo[1]]
+    input_halos = [halo for halo in INPUT_HALOS if cuts_both or halo[0] is halo[1]]
     if not any(is_cut):
         halos, input_halos = halos[:1], [(CACHED, CACHED), (RELOADED, RELOADED)]
     for order, halo, input_halo, hold in product(orders, halos, input_halos, holds):
@@ -374,6 +376,7 @@ class FusedTraffic:
 
 
 def _halo(halo: Halos) -> str:
+    """The treatment of halos along both axes, in words."""
     return " and ".join(dict.fromkeys(side.value for side in halo))
 
 
