@@ -37,6 +37,7 @@ from planners.code.parts import (
     added_sources,
     as_definition,
     as_real,
+    closure,
     definitions_of,
     is_structure,
     reachable,
@@ -206,8 +207,11 @@ class KernelFiles:
                 places = {part for part in reachable(use.reals, parts) if is_of_reals(parts[part])}
                 used[name] = places | reachable(use.conversions, conversions)
                 self._included[name].append(f'#include "{AMONG_INTEGERS}"')
-        text = lambda place: short_lines(as_real(parts[place].text))  # noqa: E731
-        if pieces := list(self._definitions(files, used, text)):
+
+        def text_of(place: Place) -> str:
+            return short_lines(as_real(parts[place].text))
+
+        if pieces := list(self._definitions(files, used, text_of)):
             self._add(AMONG_INTEGERS, "Layers of real numbers among integers.", [LANES, *pieces])
 
     def _add_scheduler(self) -> None:
@@ -283,7 +287,11 @@ def _layers_of(reached: Reached, build: Build) -> _Layers:
 
     def closed(begin: set[Place], graphs: Sequence[Mapping[Place, set[Place]]]) -> set[Place]:
         """Return the definitions that are reached on any machine."""
-        return set().union(*(_closure(begin, edges) for edges in graphs))
+
+        def reached(edges: Mapping[Place, set[Place]]) -> set[Place]:
+            return closure(begin, lambda place: edges.get(place, ()))
+
+        return set().union(*map(reached, graphs))
 
     def differs(place: Place) -> bool:
         """Whether the text or the users of a definition differ between machines."""
@@ -358,14 +366,3 @@ def _reversed(needs: Mapping[Place, set[Place]]) -> dict[Place, set[Place]]:
         for dependency in needed:
             users.setdefault(dependency, set()).add(place)
     return users
-
-
-def _closure(begin: Iterable[Place], following: Mapping[Place, set[Place]]) -> set[Place]:
-    closed: set[Place] = set()
-    ahead = list(begin)
-    while ahead:
-        place = ahead.pop()
-        if place not in closed:
-            closed.add(place)
-            ahead += following.get(place, ())
-    return closed

@@ -9,7 +9,7 @@ library contains the macro and the lines that it uses.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -226,14 +226,24 @@ def reachable(wanted: Iterable[str], definitions: Mapping[Place, Definition]) ->
     Those that define no name, such as declarations of structures, are always included.
     """
     by_name = {name: place for place, item in definitions.items() for name in item.names}
-    places = {place for place, item in definitions.items() if not item.names}
-    ahead = [by_name[name] for name in wanted if name in by_name]
+    nameless = {place for place, item in definitions.items() if not item.names}
+
+    def places_of(words: Iterable[str]) -> list[Place]:
+        return [by_name[word] for word in words if word in by_name]
+
+    return nameless | closure(places_of(wanted), lambda place: places_of(definitions[place].words))
+
+
+def closure(begin: Iterable[Place], following: Callable[[Place], Iterable[Place]]) -> set[Place]:
+    """Return all places that are reached from some, these included. following: the next of each."""
+    reached: set[Place] = set()
+    ahead = list(begin)
     while ahead:
         place = ahead.pop()
-        if place not in places:
-            places.add(place)
-            ahead += [by_name[word] for word in definitions[place].words if word in by_name]
-    return places
+        if place not in reached:
+            reached.add(place)
+            ahead += following(place)
+    return reached
 
 
 def mentioned(texts: Iterable[str]) -> set[str]:

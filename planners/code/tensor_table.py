@@ -60,6 +60,7 @@ class TensorTable:
             buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL
         )
         self.producers = {stage.running.result: stage for stage in stages if stage.copied is None}
+        # The group that computes each tensor; 0 for inputs, variables and windows.
         inputs_and_variables = (layer.name for layer in network.layers if layer.is_input)
         self._producing_group = dict.fromkeys((*inputs_and_variables, *self.rings), 0)
         self._producing_group |= {name: stage.group for name, stage in self.producers.items()}
@@ -82,19 +83,15 @@ class TensorTable:
     def _further_buffers(self) -> tuple[StreamBuffer, ...]:
         """Further buffers of tensors, then states of layers that are copied, and their copies."""
         buffers, first = self.plan.buffers, self._first_buffers
+        of_tensors = [buffer for buffer in buffers if buffer.has_rows and buffer.tensor in first]
         copied_states = {buffer.tensor for buffer in buffers if buffer.kind is Kind.STATE_COPY}
-        return (
-            *(
-                buffer
-                for buffer in buffers
-                if buffer.has_rows and buffer.tensor in first and buffer is not first[buffer.tensor]
-            ),
-            *(
-                buffer
-                for buffer in buffers
-                if buffer.kind in (Kind.STATE, Kind.STATE_COPY) and buffer.tensor in copied_states
-            ),
-        )
+        of_states = [
+            buffer
+            for buffer in buffers
+            if buffer.kind in (Kind.STATE, Kind.STATE_COPY) and buffer.tensor in copied_states
+        ]
+        further = [buffer for buffer in of_tensors if buffer is not first[buffer.tensor]]
+        return (*further, *of_states)
 
     @property
     def pointer_count(self) -> int:

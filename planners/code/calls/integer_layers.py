@@ -399,19 +399,15 @@ def _pad(node: LayerNode, operator: op.Pad) -> KernelCall:
 
 def _wide_call(node: LayerNode) -> KernelCall:
     """The call for a layer whose input or output has another width than the arena."""
-    operator, input_types, result = (
-        node.layer.operator,
-        node.input_types[0],
-        node.layer.quantization,
+    types, emitter = (
+        (node.input_types[0], node.layer.quantization),
+        emitter_of(node.layer.operator, Numbers.WIDE),
     )
-    if input_types is None or result is None or node.element is not Element.INT8:
+    is_fixed_point = all(kind is not None and kind.is_fixed_point for kind in types)
+    is_plain = node.element is Element.INT8 and is_fixed_point and not node.layer.epilogue
+    if emitter is None or not is_plain:
         raise node.refusal(WIDTHS)
-    if not (input_types.is_fixed_point and result.is_fixed_point) or node.layer.epilogue:
-        raise node.refusal(WIDTHS)
-    emitter = emitter_of(operator, Numbers.WIDE)
-    if emitter is None:
-        raise node.refusal(WIDTHS)
-    return emitter(node, operator)
+    return emitter(node, node.layer.operator)
 
 
 def _wide_conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:

@@ -1,4 +1,4 @@
-"""Looped schedules of one processor: firing counts, and the effect on the tokens of each channel."""
+"""Looped schedules of one processor, and their effect on the tokens of each channel."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import NamedTuple
 
 from csdf.model.graph import Channel, Graph
 
-ORDERS = (
-    "min-memory",
-    "single-appearance",
-    "demand-driven",
-)  # min-memory: the better of the others
+# Kinds of schedules; min-memory: the better of the others.
+ORDERS = ("min-memory", "single-appearance", "demand-driven")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +60,6 @@ def leaves(node: Node) -> Iterator[Fire | Interleaved]:
             yield from leaves(inner)
     else:
         yield node
-
-
-def firing_counts(node: Node, times: int = 1) -> dict[str, int]:
-    """Return the number of firings of each actor."""
-    if isinstance(node, Fire):
-        return {node.actor: times}
-    if isinstance(node, Interleaved):
-        return {name: times * firing for name, firing in zip(node.order, node.firings, strict=True)}
-    counts: dict[str, int] = {}
-    for inner in node.body:
-        for name, count in firing_counts(inner, times * node.count).items():
-            counts[name] = counts.get(name, 0) + count
-    return counts
 
 
 def in_words(node: Node) -> str:

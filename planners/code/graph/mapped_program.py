@@ -174,7 +174,7 @@ class _CyclicOrder:
         self._stop, self._blocks = stop, blocks
         self._orders = {core: mapping.orders[core] for core in blocks}
         self._position = dict.fromkeys(blocks, 0)  # firings of each processor so far
-        # A token occupies its channel from the begin of its production to its release, and is
+        # A token occupies its channel from the begin of its production to its release. It is
         # available from the end of its production to its consumption.
         self._occupied = {channel.name: channel.initial_tokens for channel in graph.channels}
         self._available = dict(self._occupied)
@@ -304,11 +304,12 @@ def mapped_program(
     package: the contents of the file banners.
     """
     texts = _MappedTexts(planned, name or planned.graph.name)
-    files = texts.files(
-        texts.header(), texts.source(), texts.main_program(), texts.readme(), package
-    )
+    pieces = (texts.header(), texts.source(), texts.main_program(), texts.readme())
     return WrittenMapped(
-        name=texts.name, state_bytes=texts.state_bytes, functions=texts.cores, files=files
+        name=texts.name,
+        state_bytes=texts.state_bytes,
+        functions=texts.cores,
+        files=texts.files(*pieces, package),
     )
 
 

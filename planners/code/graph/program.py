@@ -41,7 +41,11 @@ STRUCTURES = ("channels.c", "cores.c")  # C files with the types of the tables
 
 
 class GraphTexts:
-    """Texts that programs for a graph share: names, tables of channels and actors, most files."""
+    """Texts that programs for a graph share: names, tables of channels and actors, most files.
+
+    channels, actors: their numbers in C, by name. functions: the C function of each actor.
+    definitions: the tables of rates, to which tables of channel ends refer.
+    """
 
     def __init__(self, graph: Graph, rings: Sequence[CircularBuffer], name: str) -> None:
         """Take a graph with a buffer for each channel, and the prefix of its functions."""
@@ -49,8 +53,8 @@ class GraphTexts:
         self.name = identifier(name)
         self.capitals = self.name.upper()
         self.arena_bytes = arena_bytes(rings)
-        self.channels = {channel.name: place for place, channel in enumerate(self.graph.channels)}
-        self.actors = {actor.name: place for place, actor in enumerate(self.graph.actors)}
+        self.channels = {channel.name: number for number, channel in enumerate(graph.channels)}
+        self.actors = {actor.name: number for number, actor in enumerate(graph.actors)}
         self.functions = {
             actor: f"{self.name}_fire_{short}" for actor, short in unlike_each(self.actors).items()
         }
@@ -84,7 +88,7 @@ class GraphTexts:
         functions: Sequence[str] = (),
     ) -> str:
         """Return NAME.c: the wanted definitions of the C files, then tables, then functions."""
-        rings = [self.ring(place) for place in range(len(self.channels))]
+        rings = [self.ring(number) for number in range(len(self.channels))]
         ends, actors = self.ends_and_actors()
         parts = used(wanted, files)
         types = [text for text in parts if "typedef struct" in text]
@@ -174,7 +178,7 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
         return header_file(name, head, ("stdint.h",), text.removesuffix("\n"))
 
     def ends(self, actor: str) -> list[tuple[Channel, bool]]:
-        """Return the channels of an actor, inputs before outputs, each with whether it is one."""
+        """Return the channels of an actor, each with whether it is an output; inputs come first."""
         inputs = [(channel, False) for channel in self.graph.channels if channel.consumer == actor]
         return inputs + [
             (channel, True) for channel in self.graph.channels if channel.producer == actor
@@ -187,9 +191,9 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
             f"(void *context, uint32_t phase, const {self.name}_port *ports)"
         )
 
-    def ring(self, place: int) -> str:
+    def ring(self, number: int) -> str:
         """Return the initialiser of the buffer of a channel."""
-        channel, ring = self.graph.channels[place], self.rings[place]
+        channel, ring = self.graph.channels[number], self.rings[number]
         return table_row(
             channel.name,
             offset=ring.offset,
@@ -206,10 +210,10 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
         ends: list[str] = []
         actors = []
         for actor in self.graph.actors:
-            mine = self.ends(actor.name)
+            ends_of_actor = self.ends(actor.name)
             fire = {"fire": self.functions[actor.name], "phases": actor.phases}
-            actors.append(table_row(**fire, first_end=len(ends), ends=len(mine)))
-            for channel, is_output in mine:
+            actors.append(table_row(**fire, first_end=len(ends), ends=len(ends_of_actor)))
+            for channel, is_output in ends_of_actor:
                 moved = channel.production if is_output else channel.consumption
                 released = (0,) if is_output else channel.release_rates
                 at = {"channel": self.channels[channel.name], "is_output": is_output}
@@ -256,7 +260,7 @@ class _GraphProgram(GraphTexts):
 
     @property
     def state_bytes(self) -> int:
-        """At most, with addresses of 64 bits."""
+        """The size of the state with addresses of 64 bits, the maximum over all targets."""
         counters = 3 * len(self.channels) + len(self.actors)
         return -(-(24 + 4 * max(counters, 4)) // 8) * 8
 
@@ -302,6 +306,7 @@ class _GraphProgram(GraphTexts):
         )
 
     def _lines(self, node: Node, level: int, indent: str = "    ") -> Iterator[str]:
+        """Yield C that executes a schedule inside `level` loops."""
         if isinstance(node, Interleaved) and node.written is not None:
             node = node.written
         if isinstance(node, Fire):
@@ -321,6 +326,7 @@ class _GraphProgram(GraphTexts):
 
 
 def _depth(node: Node) -> int:
+    """The number of nested loops that C needs a counter for."""
     if isinstance(node, Interleaved):
         return 0 if node.written is None else _depth(node.written)
     if isinstance(node, Fire):
@@ -509,7 +515,7 @@ REPLACEABLE void {texts.name}_initial_tokens(void *context, int channel,
 
 
 def _main(texts: _GraphProgram) -> str:
-    """main.c: it runs some iterations and checks the tokens after each."""
+    """Return main.c, which runs some iterations and checks the tokens after each."""
     name, capitals = texts.name, texts.capitals
     return f"""/* Runs iterations of {name}, and checks that each leaves all channels as they were. */
 #include "{name}.h"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from csdf.errors import CsdfError
@@ -37,7 +37,7 @@ class CircularBuffer:
 
 
 def rings_of(
-    graph: Graph, schedule: Node, found: Effects, token_bytes: Mapping[str, int]
+    graph: Graph, schedule: Node, effects: Effects, token_bytes: Mapping[str, int]
 ) -> tuple[CircularBuffer, ...]:
     """Return the buffers of a schedule with their offsets in the arena.
 
@@ -46,36 +46,24 @@ def rings_of(
     CsdfError if the size of the arena exceeds 32 bits.
     """
     lives = lifetimes(graph, schedule)
-    pieces = []
-    capacities = {}
+    rings, buffers = [], []
     for channel in graph.channels:
-        needed = channel.initial_tokens + found[channel.name].highest
-        capacities[channel.name] = max(needed, channel.capacity or 0)
-        first, end = lives[channel.name]
-        width = token_bytes[channel.name]
-        size = capacities[channel.name] * width
-        alignment = min(ALIGNMENT, width & -width) if width else 1
-        pieces.append(
-            Buffer(name=channel.name, size=size, start=first, end=end, alignment=alignment)
-        )
-        if max(size, capacities[channel.name]) > MOST_BYTES:
+        name, width = channel.name, token_bytes[channel.name]
+        capacity = max(channel.initial_tokens + effects[name].highest, channel.capacity or 0)
+        ring = CircularBuffer(channel=name, capacity=capacity, token_bytes=width, offset=0)
+        if max(ring.size, capacity) > MOST_BYTES:
             raise CsdfError(
-                f"channel {channel.name!r} needs {capacities[channel.name]} tokens, {size} bytes; "
+                f"channel {name!r} needs {capacity} tokens, {ring.size} bytes; "
                 f"at most {MOST_BYTES} can be counted in 32 bits"
             )
-    offsets = _offsets(pieces)
-    rings = tuple(
-        CircularBuffer(
-            channel=channel.name,
-            capacity=capacities[channel.name],
-            token_bytes=token_bytes[channel.name],
-            offset=offsets[channel.name],
-        )
-        for channel in graph.channels
-    )
-    if arena_bytes(rings) > MOST_BYTES:
-        raise CsdfError(f"the buffers take {arena_bytes(rings)} bytes; at most {MOST_BYTES}")
-    return rings
+        rings.append(ring)
+        (first, end), alignment = lives[name], min(ALIGNMENT, width & -width) if width else 1
+        buffers.append(Buffer(name=name, size=ring.size, start=first, end=end, alignment=alignment))
+    offsets = _offsets(buffers)
+    placed = tuple(replace(ring, offset=offsets[ring.channel]) for ring in rings)
+    if arena_bytes(placed) > MOST_BYTES:
+        raise CsdfError(f"the buffers take {arena_bytes(placed)} bytes; at most {MOST_BYTES}")
+    return placed
 
 
 def arena_bytes(rings: Sequence[CircularBuffer]) -> int:
@@ -84,18 +72,19 @@ def arena_bytes(rings: Sequence[CircularBuffer]) -> int:
     return -(-end // ALIGNMENT) * ALIGNMENT
 
 
-def _offsets(pieces: Sequence[Buffer]) -> dict[str, int]:
-    if len(pieces) <= MOST_PLACED:
+def _offsets(buffers: Sequence[Buffer]) -> dict[str, int]:
+    """The offset of each buffer; without overlaps for more than MOST_PLACED."""
+    if len(buffers) <= MOST_PLACED:
         live_bytes = [
-            sum(piece.size for piece in pieces if piece.start <= moment < piece.end)
-            for moment in {piece.start for piece in pieces}
+            sum(buffer.size for buffer in buffers if buffer.start <= moment < buffer.end)
+            for moment in {buffer.start for buffer in buffers}
         ]
-        whole = frozenset(piece.name for piece in pieces)
-        return buffer_offsets(pieces, {}, whole=whole, enough=max(live_bytes, default=0))
+        whole = frozenset(buffer.name for buffer in buffers)
+        return buffer_offsets(buffers, {}, whole=whole, enough=max(live_bytes, default=0))
     offsets, end = {}, 0
-    for piece in sorted(pieces, key=lambda piece: -piece.alignment):
-        offsets[piece.name] = -(-end // piece.alignment) * piece.alignment
-        end = offsets[piece.name] + piece.size
+    for buffer in sorted(buffers, key=lambda buffer: -buffer.alignment):
+        offsets[buffer.name] = -(-end // buffer.alignment) * buffer.alignment
+        end = offsets[buffer.name] + buffer.size
     return offsets
 
 

@@ -21,7 +21,6 @@ from planners.code.graph.looped import (
     Fire,
     Interleaved,
     LoopedBody,
-    firing_counts,
     in_words,
 )
 from planners.code.graph.planning import planned_graph
@@ -39,6 +38,19 @@ SHAPES = [
     GraphShape(actors=7, max_phases=4, is_bounded=True, is_strongly_connected=False),
 ]
 MASK = 0xFFFFFFFF
+
+
+def firing_counts(node, times=1):
+    """The firings of each actor in a schedule."""
+    if isinstance(node, Fire):
+        return {node.actor: times}
+    if isinstance(node, Interleaved):
+        return {name: times * count for name, count in zip(node.order, node.firings, strict=True)}
+    counts = {}
+    for inner in node.body:
+        for name, count in firing_counts(inner, times * node.count).items():
+            counts[name] = counts.get(name, 0) + count
+    return counts
 
 
 def graphs(count):
