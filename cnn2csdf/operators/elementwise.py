@@ -30,7 +30,7 @@ from cnn2csdf.operators.operator import (
     only_row,
     same_row,
 )
-from cnn2csdf.part import OutputRows, RowReader, Types, rows_of_part, whole_tensor
+from cnn2csdf.part import OutputRows, RowReader, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -306,26 +306,23 @@ class Reduction(Operator):
         """Return sums rescaled, for means by a multiplier that was divided by their number."""
         input_types, result = types.inputs[0], types.output
         is_sum = self.function in ("mean", "sum")
-        if input_types is None or result is None or not (is_sum or result.is_fixed_point):
+        is_picked = self.function in ("max", "min") and result is not None and result.is_fixed_point
+        if input_types is None or result is None or not (is_sum or is_picked):
             return super(Reduction, self).computed_in_integers(part, types)
-        if self.function in ("max", "min"):
+        if is_picked:
             return self.computed(part)
-        if not is_sum:
-            return super(Reduction, self).computed_in_integers(part, types)
-        by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
-        source = part.inputs[0]
-        read = source.rows(part.begin, part.end) if by_rows else whole_tensor(source)
-        values = centred(read, input_types)
-        count = prod(values.shape[axis] for axis in self.axes)
-        sums = values.sum(axis=self.axes, keepdims=self.keeps)
-        if not result.is_fixed_point:
-            means = averaged(sums, count if self.function == "mean" else 1, input_types, result)
-        else:
+
+        def sums_or_means(tensors: Sequence[Array], _part: OutputRows) -> Array:
+            values, is_mean = centred(tensors[0], input_types), self.function == "mean"
+            count = prod(values.shape[axis] for axis in self.axes)
+            sums = values.sum(axis=self.axes, keepdims=self.keeps)
+            if not result.is_fixed_point:
+                return averaged(sums, count if is_mean else 1, input_types, result)
             ratio = input_types.scale / result.scale
-            is_mean = self.function == "mean"
             pair = mean_multiplier(ratio, count) if is_mean else multiplier(ratio)
-            means = stored(rescaled(sums, *pair), result)
-        return means if by_rows else rows_of_part(means.reshape(part.shape.dims), part)
+            return stored(rescaled(sums, *pair), result)
+
+        return self.computed_by(sums_or_means, part)
 
     def in_words(self) -> str:
         return f"reduce {self.function}"

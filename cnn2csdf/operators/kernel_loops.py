@@ -165,6 +165,17 @@ def _alike_windows(window: Window, source: Shape, shape: Shape, ring: int) -> li
     ]
 
 
+def _taps_of_axes(window: Window, source: Shape, shape: Shape) -> tuple[int, int]:
+    """The sums of the taps inside the tensor, over all windows down an axis and across."""
+    down_taps = taps_of_windows(window.rows, source.height, shape.height)
+    across_taps = taps_of_windows(window.columns, source.width, shape.width)
+    down, across = (
+        sum(taps * windows for (taps, _), windows in counts.items())
+        for counts in (down_taps, across_taps)
+    )
+    return down, across
+
+
 def convolution_loops(bank: FilterBank, use: KernelUse) -> KernelLoops:
     """Return the kernel of a convolution, and its loops over all windows."""
     window, groups, source = bank.window, bank.groups, use.inputs[0]
@@ -250,12 +261,7 @@ def hybrid_loops(product_operator: Operator, source: Shape, shape: Shape) -> Cou
         counts_of |= {"read": source.elements, "converted": source.elements}
         return counts_of | {"integer products": products}
     window, inputs = filters.window, source.channels // filters.groups
-    down_taps = taps_of_windows(window.rows, source.height, shape.height)
-    across_taps = taps_of_windows(window.columns, source.width, shape.width)
-    down, across = (
-        sum(taps * number for (taps, _), number in counts.items())
-        for counts in (down_taps, across_taps)
-    )
+    down, across = _taps_of_axes(window, source, shape)
     return counts_of | {
         READ_IN_EACH_CALL: source.elements,
         "places": shape.height * shape.width,
@@ -351,11 +357,7 @@ def _depthwise_loops(windows: _AlikeWindows, channels: int) -> Counts:
 
 def pooling_loops(window: Window, source: Shape, shape: Shape) -> Counts:
     """Return the loops over the taps of windows of single channels."""
-    down = taps_of_windows(window.rows, source.height, shape.height)
-    across = taps_of_windows(window.columns, source.width, shape.width)
-    taps = prod(
-        sum(n * number for (n, _), number in axis_counts.items()) for axis_counts in (down, across)
-    )
+    taps = prod(_taps_of_axes(window, source, shape))
     return {
         "places": shape.height * shape.width,
         "outputs": shape.elements,

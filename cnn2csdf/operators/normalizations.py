@@ -28,7 +28,7 @@ from cnn2csdf.operators.operator import (
     quantized_types,
     same_row,
 )
-from cnn2csdf.part import OutputRows, Types, along_channels, rows_of_part, same_rows, whole_tensor
+from cnn2csdf.part import OutputRows, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
 
 __all__ = [
@@ -60,17 +60,16 @@ class BatchNormalization(Pointwise):
         return factors, weights["shift"] - weights["mean"] * factors
 
     def computed(self, part: OutputRows) -> Array:
-        values, weights = same_rows(part), part.weights
-        factor = weights["scale"] / np.sqrt(weights["variance"] + self.epsilon)
-        offset = weights["shift"] - weights["mean"] * factor
-        result = values * along_channels(factor, values.ndim)
-        result += along_channels(offset, values.ndim)
+        values, affine = same_rows(part), self.factors_and_offsets(part.weights)
+        factor, offset = (along_channels(array, values.ndim) for array in affine)
+        result = values * factor
+        result += offset
         return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalResponseNormalization(RowByRow):
-    """Each element over a power of the squares of its neighbours in `size` feature maps."""
+    """Each element over a power of the sum of squares of `size` channels around it, at its pixel."""
 
     is_tileable = True
     depends_on_all = True
@@ -94,9 +93,9 @@ class LocalResponseNormalization(RowByRow):
         return {"factor": np.asarray([self.alpha / self.size], np.float32)}
 
     def computed(self, part: OutputRows) -> Array:
-        """Return the rows of the part; the neighbours of a channel are those of ONNX."""
+        """Return the rows of the part, with as many channels before each as in ONNX."""
         values = same_rows(part)
-        channels, before = len(values), (self.size - 1) // 2
+        channels, before = len(values), self.channels_before
         squares = np.zeros((channels + self.size - 1, *values.shape[1:]), np.float32)
         np.multiply(values, values, out=squares[before : before + channels])
         sums = squares[:channels].copy()
@@ -127,9 +126,9 @@ class InstanceNormalization(SameDims):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerNormalization(SameDims):
-    """Axes normalised by their own mean and variance, then scaled and shifted.
+    """The axes from `axis` to `last` normalised by their mean and variance, then scaled and shifted.
 
-    They are those from `axis` to `last`, by default to the last of all.
+    last: by default the last axis of the tensor.
     """
 
     depends_on_all = True
@@ -175,24 +174,21 @@ class LayerNormalization(SameDims):
         return result
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
-        """Return integers as the runtime makes them of real numbers in single precision."""
+        """Return integers as the runtime computes them from real numbers in single precision."""
         input_types, result = types.inputs[0], types.output
         if input_types is None or result is None or result.is_fixed_point:
             return super(LayerNormalization, self).computed_in_integers(part, types)
-        is_by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
-        first, upto = (part.begin, part.end) if is_by_rows else (0, part.inputs[0].shape.rows)
-        values = dequantized(part.inputs[0].rows(first, upto), input_types)
-        dims, end = values.shape, self._end(values.ndim)
-        size = prod(dims[self.axis : end])
-        shift = part.weights.get("shift")
-        standardised_values = standardised(
-            values.reshape(prod(dims[: self.axis]), size, -1).swapaxes(1, 2),
-            part.weights["scale"].reshape(-1),
-            None if shift is None else shift.reshape(-1),
-            self.epsilon,
-        )
-        stored = quantized(standardised_values, result).swapaxes(1, 2).reshape(dims)
-        return stored if is_by_rows else rows_of_part(stored, part)
+        scale, shift = part.weights["scale"].reshape(-1), part.weights.get("shift")
+        shift = None if shift is None else shift.reshape(-1)
+
+        def in_single_precision(tensors: Sequence[Array], _part: OutputRows) -> Array:
+            values = dequantized(tensors[0], input_types)
+            outer, size = prod(values.shape[: self.axis]), scale.size
+            vectors = values.reshape(outer, size, -1).swapaxes(1, 2)
+            integers = quantized(standardised(vectors, scale, shift, self.epsilon), result)
+            return integers.swapaxes(1, 2).reshape(values.shape)
+
+        return self.computed_by(in_single_precision, part)
 
 
 def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
@@ -205,7 +201,7 @@ def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitLength(SameDims):
-    """Vectors along an axis over their lengths.
+    """Vectors along an axis, divided by their lengths.
 
     Integers become 128ths, by an inverse root in fixed point. Source: tensorflow/tensorflow,
     tensorflow/lite/kernels/internal/reference/l2normalization.h.
@@ -227,24 +223,25 @@ class UnitLength(SameDims):
         input_types, result = quantized_types(self, types)
         if not result.is_fixed_point or result.element.bytes > 1:
             return super(UnitLength, self).computed_in_integers(part, types)
-        by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
-        whole = centred(same_rows(part) if by_rows else whole_tensor(part.inputs[0]), input_types)
-        squares = np.sum(whole * whole, axis=self.axis, keepdims=True)
-        roots = [inverse_root(max(int(square), 1)) for square in squares.reshape(-1)]
-        integers, exponents = (
-            np.array(numbers, np.int64).reshape(squares.shape)
-            for numbers in zip(*roots, strict=True)
-        )
-        limits = np.iinfo(result.element.value)
-        middle = (limits.min + limits.max + 1) // 2
-        if result.element is Element.UINT8 or result.is_unsigned:
-            steps = rescaled(whole * 128, integers, exponents)
-        else:
-            steps = rescaled(whole, integers, exponents + 7)  # 128ths too, rounded at other bits
-        normalized: Array = np.clip(steps + middle, limits.min, limits.max).astype(
-            result.element.value
-        )
-        return normalized if by_rows else rows_of_part(normalized, part)
+
+        def in_128ths(tensors: Sequence[Array], _part: OutputRows) -> Array:
+            whole = centred(tensors[0], input_types)
+            squares = np.sum(whole * whole, axis=self.axis, keepdims=True)
+            roots = [inverse_root(max(int(square), 1)) for square in squares.reshape(-1)]
+            integers, exponents = (
+                np.array(numbers, np.int64).reshape(squares.shape)
+                for numbers in zip(*roots, strict=True)
+            )
+            limits = np.iinfo(result.element.value)
+            middle = (limits.min + limits.max + 1) // 2
+            if result.element is Element.UINT8 or result.is_unsigned:
+                steps = rescaled(whole * 128, integers, exponents)
+            else:
+                steps = rescaled(whole, integers, exponents + 7)  # rounded at other bits
+            clipped: Array = np.clip(steps + middle, limits.min, limits.max)
+            return clipped.astype(limits.dtype)
+
+        return self.computed_by(in_128ths, part)
 
     def in_words(self) -> str:
         return "unit length"
@@ -303,23 +300,24 @@ class Softmax(SameDims):
         return result
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
-        """Return shares as fixed-point arithmetic gives them: of 2 ** 8, 2 ** 15 or 2 ** 16."""
+        """Return probabilities in steps of 2 ** -8, 2 ** -15 or 2 ** -16."""
         (input_types, result), axes = quantized_types(self, types), self.axes
         is_short = input_types.element.bytes == 1
         if self.is_logarithm or not (result.is_fixed_point or is_short):
             return super(Softmax, self).computed_in_integers(part, types)
-        by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
-        values = (same_rows(part) if by_rows else whole_tensor(part.inputs[0])).astype(np.int64)
-        if not result.is_fixed_point:
-            probabilities = softmax_by_table(values, axes, input_types, result)
-        elif input_types.element is Element.INT16:
-            probabilities = softmax_int16(values, input_types.scale, axes)
-        else:
+
+        def probabilities(tensors: Sequence[Array], _part: OutputRows) -> Array:
+            values, dtype = tensors[0].astype(np.int64), result.element.value
+            if not result.is_fixed_point:
+                return softmax_by_table(values, axes, input_types, result).astype(dtype)
+            if input_types.element is Element.INT16:
+                return softmax_int16(values, input_types.scale, axes).astype(dtype)
             bits = 8 * result.element.bytes
-            probabilities = softmax_int8(values, input_types.scale, axes, bits)
-            probabilities += np.iinfo(result.element.value).min + 2 ** (bits - 1)
-        probabilities = probabilities.astype(result.element.value)
-        return probabilities if by_rows else rows_of_part(probabilities, part)
+            steps = softmax_int8(values, input_types.scale, axes, bits)
+            steps += np.iinfo(dtype).min + 2 ** (bits - 1)
+            return steps.astype(dtype)
+
+        return self.computed_by(probabilities, part)
 
     @property
     def axes(self) -> tuple[int, ...]:

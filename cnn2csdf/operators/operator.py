@@ -514,10 +514,16 @@ class Operator(LayerRole, Dataflow, Movement, Fusion, PlanMemory, IntegerForm, W
     # == Values: rows of the output from rows of the inputs ==
 
     def computed(self, part: OutputRows) -> Array:
-        """Return the rows of the part; the part may be the whole. May be a view of an input.
+        """Return the rows of the part; the part may be the whole. May be a view of an input."""
+        return self.computed_by(self.formula, part)
 
-        Applies `formula` to the input rows given by `rows_needed`, clipped to the inputs. If the first
-        input is needed whole, computes all rows and slices the rows of the part.
+    def computed_by(
+        self, formula: Callable[[Sequence[Array], OutputRows], Array], part: OutputRows
+    ) -> Array:
+        """Return the rows of the part by a formula, which is called as `formula` is.
+
+        The formula is applied to the rows given by `rows_needed`, clipped to the inputs. If the first
+        input is needed whole, the formula computes all rows, and the rows of the part are sliced.
         """
         shapes = [reader.shape for reader in part.inputs]
         rules = [self.rows_needed(index, shapes, part.shape) for index in range(len(shapes))]
@@ -528,7 +534,7 @@ class Operator(LayerRole, Dataflow, Movement, Fusion, PlanMemory, IntegerForm, W
                 first, end = max(needed(part.begin)[0], 0), min(needed(part.end - 1)[1], end)
             if first < end:
                 tensors.append(reader.rows(first, end))
-        computed_rows = self.formula(tensors, part)
+        computed_rows = formula(tensors, part)
         if rules[0] is not None:
             return computed_rows
         return rows_of_part(computed_rows.reshape(part.shape.dims), part)

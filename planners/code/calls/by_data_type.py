@@ -392,11 +392,11 @@ def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], 
         case op.Activation(function=function, parameters=numbers):
             pass
         case op.BatchNormalization():
-            factor = weights["scale"] / np.sqrt(weights["variance"] + np.float32(operator.epsilon))
-            offset = weights["shift"] - weights["mean"] * factor
-            affine = {"scale": factor, "shift": offset}
-            function = "affine"
-            arrays = tuple(by_channel(role, affine[role].astype(np.float32)) for role in affine)
+            function, affine = "affine", operator.factors_and_offsets(weights)
+            arrays = tuple(
+                by_channel(role, array.astype(np.float32))
+                for role, array in zip(("scale", "shift"), affine, strict=True)
+            )
         case op.LocalResponseNormalization(size=size):
             if not shape.is_map and shape.elements != shape.channels:
                 raise node.refusal("with a normalisation over channels, on a tensor that is no map")

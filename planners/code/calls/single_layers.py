@@ -145,9 +145,8 @@ def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
 
 def _normalization(node: LayerNode, operator: op.BatchNormalization) -> KernelCall:
     """Factor and offset of each channel, in the single precision in which they are computed."""
-    arrays = node.weights
-    factor = arrays["scale"] / np.sqrt(arrays["variance"] + operator.epsilon)
-    return _changing(node, {"scale": factor, "shift": arrays["shift"] - arrays["mean"] * factor})
+    factors, offsets = operator.factors_and_offsets(node.weights)
+    return _changing(node, {"scale": factors, "shift": offsets})
 
 
 def _changing(node: LayerNode, arrays: Mapping[str, Array]) -> KernelCall:

@@ -201,8 +201,7 @@ def _computed(model: Model, layer: Layer, layout: str) -> PreparedLayer:
         case op.Activation(function="clip", parameters=(low, high)):
             run = partial(_clip, low, high)
         case op.BatchNormalization() as operator if layer.shape.is_map:
-            factor = weights["scale"] / np.sqrt(weights["variance"] + np.float32(operator.epsilon))
-            shift = weights["shift"] - weights["mean"] * factor
+            factor, shift = operator.factors_and_offsets(weights)
             run = partial(_scale, layout, factor, shift)
             parameter_bytes = factor.nbytes + shift.nbytes
         case op.LocalResponseNormalization() as operator if layer.shape.is_map:
