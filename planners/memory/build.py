@@ -389,14 +389,16 @@ def _lead_over(
 ) -> int | None:
     """Return the minimum of source offset minus result offset, in bytes, for an in-place result.
 
-    The result is written while the groups read the source. None if tensors other than results of
-    groups are written to the source or the result.
+    The result is written while the groups read the source. When a firing has written the result up to
+    byte w, and the first live byte of the source is d, both counted from the begin of their tensor,
+    the result may not reach that byte: the lead is at least w - d, for all firings. None if tensors
+    other than results of groups are written to the source or the result.
 
     span: numbers of the groups.
     ends: names of result and source.
     """
     result, source = ends
-    first_row = {result: 0, source: 0}  # of the tensors in either, as far as they are of whole rows
+    first_row = {result: 0, source: 0}  # in its host, of each tensor of whole rows in either
     hosts = {name: alias.host for name, alias in aliases.items()}
     for name, alias in aliases.items():
         inner, outer = (network.layer(tensor).shape for tensor in (name, alias.host))
@@ -404,14 +406,15 @@ def _lead_over(
         if alias.host in ends and is_of_rows:
             first_row[name] = alias.row
     row, source_row = table.row_bytes(result), table.row_bytes(source)
-    lead, later = 0, table.height(source)  # the first row that later groups read
+    lead, first_read_later = 0, table.height(source)  # rows of the source that later groups read
     for number in reversed(span):
         firings = [geometry.firings for geometry in groups[number].stages]
+        last = firings[-1]
         for firing in firings:
-            host, is_last = hosts.get(firing.result, firing.result), firing is firings[-1]
+            host = hosts.get(firing.result, firing.result)
             if host == source and not _needs_no_copy(network, firing.result, hosts):
                 return None
-            if host == result and not (is_last and firing.result in first_row):
+            if host == result and not (firing is last and firing.result in first_row):
                 return None
         readings = [
             reading
@@ -421,17 +424,15 @@ def _lead_over(
         ]
         if any(reading.tensor not in first_row for reading in readings):
             return None
-        last = firings[-1]
         if hosts.get(last.result, last.result) == result:
             dead_rows = groups[number].dead
             names = {reading.tensor for reading in readings}
-            for index, made in enumerate(last.made[1:]):
-                dead = [first_row[name] + dead_rows[name][index] for name in names]
+            for firing_number, made in enumerate(last.made[1:]):
+                live = [first_row[name] + dead_rows[name][firing_number] for name in names]
                 written = (first_row[last.result] + made) * row
-                lead = max(lead, written - min(later, *dead, later) * source_row)
-        later = min(
-            later, *(first_row[reading.tensor] + reading.first[0] for reading in readings), later
-        )
+                lead = max(lead, written - min([first_read_later, *live]) * source_row)
+        read_first = (first_row[reading.tensor] + reading.first[0] for reading in readings)
+        first_read_later = min([first_read_later, *read_first])
     return lead
 
 
@@ -492,17 +493,12 @@ def rings_of(
             alias for alias in tensors if _height(network, alias.tensor) == _height(network, host)
         ]
         rows = min(_ring_rows(network, firings, order, host, tensors), _height(network, host))
-        apart = sum(
+        separate_bytes = sum(
             lines[name] * row_bytes[name] for name in (host, *(alias.tensor for alias in tensors))
         )
-        if tensors and pays(rows * row_bytes[host], apart):
+        if tensors and rows * row_bytes[host] <= separate_bytes:
             rings[host] = rows, tuple(tensors)
     return rings
-
-
-def pays(ring: int, apart: int) -> bool:
-    """Return whether a shared ring buffer needs at most the bytes of separate line buffers."""
-    return ring <= apart
 
 
 def _height(network: Network, tensor: str) -> int:

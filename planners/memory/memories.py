@@ -162,19 +162,50 @@ class PlanInMemories:
         return self.reason.kind is MemoriesWhy.BY_THEN
 
     def _best(self) -> PlacedPlan | None:
-        """Return the best plan of all searches, which may exceed slow memory; set the reason."""
+        """Return the best plan of all searches, which may exceed slow memory; set the reason.
+
+        1. Single layers give a first plan, which limits the larger searches.
+        2. All tensors in one fast memory, if the bound does not exclude it.
+        3. Growing sets of groups, until a plan has the lowest possible rank.
+        4. Weights resident in fast memory, or prefetched.
+        5. Tiles of columns, if they may reduce the cost of the best plan so far.
+        """
         spaces = self._spaces()
-        # Single layers give a first plan, which limits the larger searches.
         best, self.reason = self._least_plan(next(spaces), None)
-        once = network_multiply_accumulates(self._request.network)
-        least = (self._bound, once) if self._costs.scale is None else (0, 0)
-        is_open = best is None or (best.rank > least and not self.reason.has(Ended.INTERRUPTED))
-        alone = self._in_one_memory() if self._bound <= self._weight_bound and is_open else None
+        fewest_macs = network_multiply_accumulates(self._request.network)
+        lowest_rank = (self._bound, fewest_macs) if self._costs.scale is None else (0, 0)
+        is_open = best is None or (
+            best.rank > lowest_rank and not self.reason.has(Ended.INTERRUPTED)
+        )
+        in_one = self._in_one_memory() if self._bound <= self._weight_bound and is_open else None
+        untiled: list[GroupCandidates] = []  # sets of groups that were searched, to add tiles to
+        if not any(plan is not None and plan.rank <= lowest_rank for plan in (in_one, best)):
+            best, untiled = self._in_groups(spaces, best, lowest_rank)
+        improved = None if best is None else self._improved(best)
+        plans = [plan for plan in (in_one, improved) if plan is not None]
+        cheapest = min(plans, key=lambda plan: plan.rank, default=None)
+        if self._may_gain_by_tiles(cheapest) and not self._has_ended:
+            improved = self._in_tiles(untiled[1:], cheapest) or improved
+        if in_one is None or (improved is not None and improved.rank <= in_one.rank):
+            return improved
+        if not self._has_ended:
+            self.reason = because(MemoriesWhy.ALL_FAST)
+        return in_one
+
+    def _in_groups(
+        self,
+        spaces: Iterator[GroupCandidates],
+        best: PlacedPlan | None,
+        lowest_rank: tuple[int, int],
+    ) -> tuple[PlacedPlan | None, list[GroupCandidates]]:
+        """Return the best plan of the sets of groups, and the sets that were begun; set the reason.
+
+        best: the plan of single layers. lowest_rank: that no plan can be below.
+        """
         searched: list[GroupCandidates] = []
         for groups in spaces:
             searched.append(groups)
-            is_least = any(plan is not None and plan.rank <= least for plan in (alone, best))
-            if is_least or self._has_ended:
+            if (best is not None and best.rank <= lowest_rank) or self._has_ended:
                 break
             if groups.has_tiles and best is not None and best.cost <= self._bound:
                 continue  # tiles only move less
@@ -183,16 +214,7 @@ class PlanInMemories:
             # The first groups of an order contain those before: only further orders weaken the claim.
             is_larger = len(searched) <= FIRST_ORDER
             self.reason = reason if is_larger else _weaker(self.reason, reason)
-        improved = None if best is None else self._improved(best)
-        plans = [plan for plan in (alone, improved) if plan is not None]
-        cheapest = min(plans, key=lambda plan: plan.rank, default=None)
-        if self._may_gain_by_tiles(cheapest) and not self._has_ended:
-            improved = self._in_tiles(searched[1:], cheapest) or improved
-        if alone is None or (improved is not None and improved.rank <= alone.rank):
-            return improved
-        if not self._has_ended:
-            self.reason = because(MemoriesWhy.ALL_FAST)
-        return alone
+        return best, searched
 
     def _spaces(self) -> Iterator[GroupCandidates]:
         """Growing sets of groups: single layers, rows, strips; then tiles; for several layer orders."""

@@ -499,33 +499,35 @@ class HeadGroups:
         return self._known.get(begin, {})
 
     def _by_heads(self, begin: int, end: int) -> Candidate | None:
-        """Return the groups between two separators around attention: each head, then the rest."""
+        """Return the groups between two separators around attention: each head, then the rest.
+
+        The network of the heads has a part for each group of tokens. All heads compute the
+        same layers, so the stages of the first head are those of every head.
+        """
         layer_order, moves = self._layer_order, self._moves
-        heads_found = heads_between(layer_order, begin, end)
-        if heads_found is None:
+        rewritten = heads_between(layer_order, begin, end)
+        if rewritten is None:
             return None
         span = Span(layer_order.at(begin), layer_order.at(end), by_heads=True)
-        table = self._table.of(heads_found.network)
-        part, *further = heads_found.parts
-        first, peak = self._least(begin, end, part.heads[0], table)
-        last, inner = self._least(begin, end, part.rest, table) if part.rest else ((), 0)
-        ends = self._ends_bytes(begin, end, (*part.slices, layer_order.at(begin)), last, table)
-        peak = max(peak + (ends if further else moves.whole_bytes(begin)), inner + ends)
-        stages: list[Stage] = []
-        in_turn: list[int] = []
-        for head_part in heads_found.parts:
-            before = [_at_once(name, table) for name in head_part.slices]
-            heads = [_renamed(first, part.heads[0], head) for head in head_part.heads]
-            behind = [_renamed(last, part.rest, head_part.rest)] if last else []
-            runs = [*before, *heads, _at_once(head_part.joined, table), *behind]
-            stages += (stage for run in runs for stage in run)
-            in_turn += map(len, runs)
-        if further:  # the groups of tokens are joined
-            stages += _at_once(layer_order.at(end), table)
-            in_turn.append(1)
-        whole = moves.carried_bytes(begin) + table.arena_bytes(part.joined)
+        table = self._table.of(rewritten.network)
+        first, is_joined = rewritten.parts[0], len(rewritten.parts) > 1
+        head, head_bytes = self._least(begin, end, first.heads[0], table)
+        rest, rest_bytes = self._least(begin, end, first.rest, table) if first.rest else ((), 0)
+        ends = self._ends_bytes(begin, end, (*first.slices, layer_order.at(begin)), rest, table)
+        during_heads = head_bytes + (ends if is_joined else moves.whole_bytes(begin))
+        peak = max(during_heads, rest_bytes + ends)
+        groups: list[tuple[Stage, ...]] = []
+        for part in rewritten.parts:
+            groups += (_at_once(name, table) for name in part.slices)
+            groups += (_renamed(head, first.heads[0], layers) for layers in part.heads)
+            groups.append(_at_once(part.joined, table))
+            groups += [_renamed(rest, first.rest, part.rest)] if rest else []
+        if is_joined:  # the groups of tokens are joined
+            groups.append(_at_once(layer_order.at(end), table))
+        stages = tuple(stage for group in groups for stage in group)
+        whole = moves.carried_bytes(begin) + table.arena_bytes(first.joined)
         work = sum(table.geometry(stage).work for stage in stages)
-        move = GroupMove(begin, end, tuple(stages), span, tuple(in_turn))
+        move = GroupMove(begin, end, stages, span, in_turn=tuple(map(len, groups)))
         return (whole + peak, work, 0, 0, 0), (move,)
 
     def _least(
