@@ -21,8 +21,8 @@ from planners.memory.labels import WIDTHS
 from planners.memory.request import FitRequest, fit_request
 from planners.plan.stack import stack_bytes_of
 
-OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
-NEARBY_SHARE = 0.25  # of the effort of the question that was asked, for those nearby
+OWN_SHARE = 0.75  # of the time, for the request itself; the rest is for the alternatives
+NEARBY_SHARE = 0.25  # of the effort of the request itself, for the alternatives
 
 
 @public

@@ -7,7 +7,7 @@ staging buffers only the largest counts.
 
 A label is a partial group from one separator of the execution order: bytes of line buffers, staging
 bytes, MACs. Labels are extended by one move at a time. Of the labels that reach the same separator
-with the same row block, the search prunes those that another label dominates in all three numbers.
+with the same row block, the search prunes labels that another label dominates in all three numbers.
 Example: of (lines 400, staging 100, MACs 9000), (300, 200, 9000) and (400, 150, 9500), all after
 separator 3, the third is dominated by the first; the first two remain. Labels are stored as arrays, and
 all moves after a separator extend all its labels in one operation.
@@ -179,30 +179,33 @@ class PlanFront:
     def _undominated_groups(
         self, search: GroupLabels, ends: tuple[int, int], found: list[Array], *, is_streamed: bool
     ) -> list[Candidate]:
-        """The undominated groups, each with its exact bytes."""
+        """The undominated groups, each with its exact bytes.
+
+        The bytes of a label count the tensors at both ends as if they overlapped completely, so they
+        are a lower bound on the exact bytes, which follow from the moves. In order of MACs, only labels
+        whose lower bound is below the exact bytes of all groups so far are examined.
+        """
         begin, end = ends
         labels = np.concatenate(found, axis=1)
         order = np.lexsort((labels[LINES], labels[MACS]))
-        memory = labels[LINES, order]
+        lower_bounds = labels[LINES, order]
         kept: list[Candidate] = []
         source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         larger = max(source, result)
-        counted = result if is_streamed else larger  # bytes of the ends in `lines`
+        counted = result if is_streamed else larger  # bytes of the ends in a label
         place, least = 0, self._memory + 1
         while place < len(order):
-            number = int(order[place])
+            number, lower_bound = int(order[place]), int(lower_bounds[place])
             moves = search.moves_of(labels, number)
             lead = 0 if is_streamed else self._lead(begin, end, moves)
-            exact = int(memory[place]) + max(source + min(lead, result), larger) - larger
+            exact = lower_bound - larger + max(source + min(lead, result), larger)
             if exact < least:
-                pool = int(labels[STAGING, number])
-                lines = int(memory[place]) - pool - counted
-                work = int(labels[MACS, number])
-                kept.append(((exact, work, lines, pool, lead), moves))
+                pool, work = int(labels[STAGING, number]), int(labels[MACS, number])
+                kept.append(((exact, work, lower_bound - pool - counted, pool, lead), moves))
                 least = exact
             place += 1
-            better = memory[place:] < least
-            place = place + int(better.argmax()) if better.any() else len(order)
+            smaller = lower_bounds[place:] < least
+            place = place + int(smaller.argmax()) if smaller.any() else len(order)
         return kept
 
     def _lead(self, begin: int, end: int, moves: JoinedMoves) -> int:

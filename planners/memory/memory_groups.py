@@ -440,7 +440,7 @@ def _copies_in_tiles(tiles: Sequence[MemoryGroup]) -> tuple[Copies, ...]:
 
 
 def _tiled(whole: MemoryGroup, tiles: tuple[MemoryGroup, ...]) -> MemoryGroup:
-    """Return the group that executes these tiles one after another, reading slices in place."""
+    """Return the group that executes these tiles sequentially, reading slices in place."""
     read = sum((Counter(tile.read) for tile in tiles), Counter[str]())
     blocks = zip(*(tile.blocks.values() for tile in tiles), strict=True)
     return whole._replace(

@@ -227,7 +227,7 @@ class PlanTimes:
         """Nanoseconds of loops of kernels on a core."""
         assert self._core is not None
         table = self._core.table
-        turns = sum(
+        instructions = sum(
             (
                 table.get(kernel, {}).get(loop, Fraction(0)) * number
                 for count in counts
@@ -235,7 +235,7 @@ class PlanTimes:
             ),
             Fraction(0),
         )
-        return turns * self._core.most * NANOSECONDS / self._core.hertz
+        return instructions * self._core.most * NANOSECONDS / self._core.hertz
 
     def of_layers(self, plan: StreamingPlan) -> dict[str, int]:
         """Return the nanoseconds of each layer of the network in a frame; their sum is `of`.
@@ -356,8 +356,8 @@ def _counted_work(table: StageTable, platform: Platform) -> Work:
     """Femtoseconds of the kernels of each layer on a core in a frame."""
     network, work = table.network, {}
     for layer in network.layers:
-        turns = layer_work(platform, network, layer, table.bytes_of(layer.name))
-        work[layer.name] = int(turns * FEMTOSECONDS / platform.operations_per_second)
+        instructions = layer_work(platform, network, layer, table.bytes_of(layer.name))
+        work[layer.name] = int(instructions * FEMTOSECONDS / platform.operations_per_second)
     return work
 
 

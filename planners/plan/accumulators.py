@@ -1,4 +1,4 @@
-"""Layers that sum: over all rows of a map as they come, or over parts of the channels before them."""
+"""Layers that accumulate: over the rows of a map, row by row, or over blocks of input channels."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from cnn2csdf.parameters import multiply_accumulates
 
 
 def works_by_channels(layer: Layer, *, is_first: bool) -> bool:
-    """Return whether some channels of the result need the same of the input, or, first, any."""
+    """Return whether a channel of the result needs only the same channel of the input.
+
+    is_first: whether the layer is the first of its stage, which may read all channels of its input.
+    """
     if not all(step.is_channelwise for step in layer.epilogue):
         return False
     return layer.operator.is_channelwise or (is_first and layer.operator.splits_filters)
 
 
 def sums_over_rows(network: Network, layer: Layer) -> bool:
-    """Return whether a layer of one output row can add up its input row by row."""
+    """Return whether a layer with one output row can accumulate its input row by row."""
     if not layer.inputs:
         return False
     source = network.input_shapes(layer)[0]
@@ -30,12 +33,12 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
 def takes_rows(network: Network, layer: Layer) -> bool:
     """Return whether the result of a layer is complete after the last input row, without stored rows.
 
-    It sums over rows, or puts their places where they belong in a result that is stored whole.
+    The layer accumulates rows, or writes their pixels to other positions of a result stored whole.
     """
     return layer.operator.scatters_rows or sums_over_rows(network, layer)
 
 
 def has_wide_sums(network: Network, layer: Layer) -> bool:
-    """Return whether its sums have more than the 32 bits that a plan counts for each."""
+    """Return whether the sums of a layer exceed the 32 bits that a plan counts for each sum."""
     types = network.layer(layer.inputs[0]).quantization
     return types is not None and types.element is Element.INT16

@@ -1,9 +1,10 @@
-"""Tensors stored inside other tensors (hosts), so that concatenations and slices move no element.
+"""Aliases: tensors stored inside other tensors (hosts), so that concatenations and slices copy nothing.
 
 The inputs of a concatenation along channels are written directly into its result: each pixel of the
 result holds the channels of all inputs side by side, so pixels of an input are as far apart as pixels
 of the host. Nested concatenations, each a longer one of the same tensors (DenseNet), are all stored in
-the longest. Along rows, or of vectors, the inputs follow each other in the host.
+the longest. Along rows, or of vectors, the inputs follow each other in the host. For example, a
+concatenation `c` of `a` with 8 channels and `b` with 4 holds both; `b` begins at channel 8 of `c`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def aliases_of(
 
 
 class _AxisTensors:
-    """The tensors that follow one another along an axis."""
+    """Contents of all tensors along one axis, as ranges of tensors, to find tensors inside others."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class _AxisTensors:
         self._network, self._axis, self._element_bytes = network, axis, element_bytes
         self._results = network.results
         ends = {layer.name for layer in (*network.inputs, *network.outputs)}
-        self._by_themselves = ends | set(outside)
+        self._own_buffers = ends | set(outside)
         self._hosts: list[str] = []
         self._contents: dict[str, tuple[_Range, ...]] = {}
         for layer in network.layers:
@@ -71,9 +72,10 @@ class _AxisTensors:
                 yield from self._contents[name]
         elif cut and cut.step == 1 and moves and self._is_along(cut.axis, sources[0].shape):
             self._hosts.append(layer.inputs[0])
-            behind = prod(layer.shape.dims[cut.axis + 1 :]) if not layer.shape.is_map else 1
-            ranges, length = self._contents[layer.inputs[0]], self._length(layer.shape)
-            yield from _cut(ranges, cut.start * behind, cut.start * behind + length)
+            # Of a vector the axis may be an outer dimension: its elements per index.
+            elements = 1 if layer.shape.is_map else prod(layer.shape.dims[cut.axis + 1 :])
+            first, length = cut.start * elements, self._length(layer.shape)
+            yield from _cut(self._contents[layer.inputs[0]], first, first + length)
         else:
             yield _Range(layer.name, 0, self._length(layer.shape))
 
@@ -83,6 +85,7 @@ class _AxisTensors:
         return same and self._element_bytes(first.name) == self._element_bytes(second.name)
 
     def _is_along(self, axis: int, shape: Shape) -> bool:
+        """Whether an axis of a tensor is this axis; a vector has channels only."""
         if shape.is_map:
             return axis == self._axis
         return self._axis == CHANNELS and prod(shape.dims[:axis]) == 1
@@ -91,13 +94,14 @@ class _AxisTensors:
         return _lengths(shape)[self._axis]
 
     def add_to(self, aliases: dict[str, Alias]) -> None:
-        """Add the tensors that lie in a host, hosts with most elements first."""
+        """Add the tensors that are stored in a host, hosts with most elements first."""
         elements = {name: self._network.layer(name).shape.elements for name in self._hosts}
         for host in sorted(elements, key=lambda name: -elements[name]):
-            if host not in aliases and host not in self._by_themselves:
+            if host not in aliases and host not in self._own_buffers:
                 self._fill(host, aliases)
 
     def _fill(self, host: str, aliases: dict[str, Alias]) -> None:
+        """Add the tensors whose contents are part of those of a host."""
         hosts = {alias.host for alias in aliases.values()}
         for layer in self._network.layers:
             if layer.name in aliases or layer.name in hosts:
@@ -110,7 +114,8 @@ class _AxisTensors:
                 aliases[layer.name] = Alias(layer.name, host, *position)
 
     def _may_be_in(self, layer: Layer, host: str) -> bool:
-        if layer.name in self._by_themselves | self._results or layer.name == host:
+        """Whether a tensor may be stored in a host: equal types, and lengths along the other axes."""
+        if layer.name in self._own_buffers | self._results or layer.name == host:
             return False
         host_layer = self._network.layer(host)
         return (
@@ -128,10 +133,10 @@ class _AxisTensors:
 
 
 def is_reached(network: Network, layer: Layer, *, in_one_piece: bool) -> bool:
-    """Whether the maker and all readers of a tensor reach it where it lies in a host.
+    """Whether the producer and all readers of a tensor can access its pixels inside a host.
 
-    in_one_piece: whether its places follow one another there; otherwise they have to go from place to
-    place. A tensor of one place is always in one piece.
+    in_one_piece: whether the pixels of the tensor are consecutive in the host. Otherwise the producer
+    and all readers have to address each pixel. A tensor of one pixel is always consecutive.
     """
     if in_one_piece or layer.shape.height * layer.shape.width == 1:
         return True
@@ -183,7 +188,7 @@ def without_costly_aliases(
     lives: Mapping[str, tuple[int, int]],
     sizes: Mapping[str, int],
 ) -> dict[str, Alias]:
-    """Return the aliases without those whose removal lowers the peak of live bytes.
+    """Return the aliases, except for aliases whose removal lowers the peak of live bytes.
 
     A host is live while any tensor inside it is live; lives and sizes are of each tensor by itself.
     Greedy: remove all aliases of a host, then single aliases, while that lowers the peak.
@@ -225,7 +230,7 @@ def most_bytes(
 def joint_lives(
     aliases: Mapping[str, Alias], lives: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
-    """Return the lives of tensors that are in no host; a host's with those of all in it."""
+    """Return the lifetimes of tensors outside hosts; a host is live while a tensor inside it is."""
     joint = {name: life for name, life in lives.items() if name not in aliases}
     for name, alias in aliases.items():
         begin, end = joint[alias.host]

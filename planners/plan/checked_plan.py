@@ -1,4 +1,4 @@
-"""A plan beside its network, as the rules of the checker see them: `CheckedPlan`."""
+"""A plan and its network, as the rules of the checker read them: `CheckedPlan`."""
 
 from __future__ import annotations
 

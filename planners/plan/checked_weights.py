@@ -122,7 +122,7 @@ class LayerWeights:
 
 
 class CheckedWeightReads:
-    """The bytes of weights that firings read where they lie; no cache is counted."""
+    """The bytes of weights that firings read from their memory; no cache is counted."""
 
     def __init__(self, needs: InputNeeds, element_bytes: int | None) -> None:
         """element_bytes: of each weight, where the plan has one size for all."""
@@ -177,7 +177,7 @@ class CheckedWeightReads:
         return of_tap * (together * whole + (filters - together) * inside)
 
     def _taps_inside(self, layer: Layer) -> tuple[list[int], list[int]]:
-        """How many taps lie over the input, by row and by column of the result."""
+        """Return the number of taps over the input, by row and by column of the result."""
         if layer.name not in self._taps:
             window = layer.operator.sliding_window
             assert window is not None

@@ -86,7 +86,7 @@ class Span(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """A tensor inside a host: the row, column and channel of the host where its first element lies."""
+    """A tensor inside a host: the row, column and channel of the host at its first element."""
 
     tensor: str
     host: str
@@ -484,7 +484,7 @@ class StreamingPlan(Viewed):
         return None
 
     def memory_of(self, buffer: StreamBuffer) -> Memory | None:
-        """Return the memory in which a buffer lies; None outside, or where there is a single one."""
+        """Return the memory that holds a buffer; None outside the arena, or for a single memory."""
         for memory, begin in self.placed_memories:
             if begin <= buffer.offset and buffer.end_byte <= begin + memory.size:
                 return memory

@@ -22,11 +22,11 @@ ADDRESS_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RamBeside:
-    """Bytes of RAM besides arena and state: the stack of the library, and a reserve of the user's.
+    """Bytes of RAM besides arena and state: the stack of the library, and a reserve of the user.
 
-    The stack is that of the kernels, by default of all networks on all cores; the stages of a plan add
-    `stage_stack_bytes`. The reserve is for the application: its own stack, buffers of drivers, a
-    network stack. core: the processor of the stack; None for the maximum of all cores.
+    The stack is the maximum of the kernels, by default of all networks on all cores; the stages of a
+    plan add `stage_stack_bytes`. The reserve is for the application: its own stack, buffers of drivers,
+    a network stack. core: the processor of the stack; None for the maximum of all cores.
     """
 
     stack_bytes: int = field(default_factory=stack_bytes_of)

@@ -144,5 +144,5 @@ def _needs_rows_only(network: Network, layer: Layer) -> bool:
 
 
 def block_bytes(network: Network, stage: Stage, pixels: int, element_bytes: int) -> int:
-    """Return the bytes of so many pixels of the result of a stage."""
+    """Return the bytes of a number of pixels of the result of a stage."""
     return pixels * network.layer(stage.result).shape.pixel_elements * element_bytes
