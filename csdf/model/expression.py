@@ -1,7 +1,7 @@
 """Expressions in parameters, such as `2*n + 1`, from texts: exact values, and any other arithmetic.
 
 Operators are + - * / // % ** and brackets; functions are min, max, floor and ceil. A text is never
-run as a program, and no number is rounded.
+run as a program, and no number is rounded. `ExpressionParser` also reads other grammars.
 """
 
 from __future__ import annotations
@@ -10,21 +10,41 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from math import ceil, floor
-from typing import Any
+from typing import Any, NamedTuple
 
+from csdf.errors import counted
 from csdf.model.exact import MalformedText, rational, shown
 
-LONGEST = 1000  # characters of a text
 DEEPEST = 50  # brackets, signs and powers within one another
 LARGEST_POWER = 1000  # exponent
 MOST_BITS = 10_000  # of a power
 NAME = "[A-Za-z_][A-Za-z_0-9]*"
 FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "floor": floor, "ceil": ceil}
 ONE_ARGUMENT = ("floor", "ceil")
-LEVELS = (("+", "-"), ("*", "/", "//", "%"))  # of operators, those that bind least first
 
-_TOKEN = re.compile(
-    rf"\s*(?:([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+)|({NAME})|(//|\*\*|[-+*/%(),]))"
+
+class Grammar(NamedTuple):
+    """The form of expressions.
+
+    token: a pattern with the groups number, name and sign. levels: binary operators from the left, the
+    levels that bind least first. power: the operator from the right. longest: characters of a text.
+    """
+
+    token: re.Pattern[str]
+    levels: tuple[tuple[str, ...], ...]
+    prefixes: tuple[str, ...]
+    power: str
+    longest: int
+
+
+GRAMMAR = Grammar(
+    token=re.compile(
+        rf"\s*(?:([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+)|({NAME})|(//|\*\*|[-+*/%(),]))"
+    ),
+    levels=(("+", "-"), ("*", "/", "//", "%")),
+    prefixes=("+", "-"),
+    power="**",
+    longest=1000,
 )
 Node = Any  # a Fraction, a name, or a tuple of an operator or a function and its operands
 
@@ -40,7 +60,7 @@ class Expression:
     def __init__(self, text: str) -> None:
         """Parse the text. Raises MalformedText."""
         self.text = text.strip()
-        self._root = _Parser(self.text).whole()
+        self._root = ExpressionParser(self.text, GRAMMAR, rational, _parameter, _node).whole()
         self.names: tuple[str, ...] = tuple(sorted(set(_names(self._root))))
 
     def __eq__(self, other: object) -> bool:
@@ -88,7 +108,9 @@ class Expression:
 
 def has_names(text: str) -> bool:
     """Whether a text has letters that are not the exponent of a number: an expression, or nonsense."""
-    return not text.isascii() or any(kind == "name" for kind, _ in _tokens(text, strict=False))
+    return not text.isascii() or any(
+        kind == "name" for kind, _ in tokens(text, GRAMMAR, strict=False)
+    )
 
 
 def _apply(operator: str, operands: list[Fraction]) -> Fraction:
@@ -127,13 +149,33 @@ def _names(node: Node) -> Iterator[str]:
             yield from _names(operand)
 
 
-def _tokens(text: str, *, strict: bool) -> Iterator[tuple[str, str]]:
+def _parameter(name: str) -> Node:
+    if name in FUNCTIONS:
+        raise MalformedText(f"the function {name!r} has no operands")
+    return name
+
+
+def _node(operator: str, operands: list[Node]) -> Node:
+    """Return a tuple of an operator or a function and its operands. Raises MalformedText."""
+    if operator[0].isalpha() or operator[0] == "_":
+        if operator not in FUNCTIONS:
+            raise MalformedText(f"the function {operator!r} is not known")
+        if (len(operands) == 1) != (operator in ONE_ARGUMENT):
+            raise MalformedText(f"{operator} of {counted(len(operands), 'value')}")
+    return (operator, *operands)
+
+
+def tokens(text: str, grammar: Grammar, *, strict: bool = True) -> Iterator[tuple[str, str]]:
+    """Yield kind (number, name or sign) and word of each token.
+
+    strict: raise MalformedText for a character without meaning, instead of leaving it out.
+    """
     at, end = 0, len(text.rstrip())
     while at < end:
-        match = _TOKEN.match(text, at)
+        match = grammar.token.match(text, at)
         if match is None:
             if strict:
-                raise MalformedText(f"{shown(text)}: {text[at:].lstrip()[:1]!r} has no meaning")
+                raise MalformedText(f"{shown(text[at:end].lstrip())} has no meaning")
             at += 1
             continue
         number, name, sign = match.groups()
@@ -141,21 +183,39 @@ def _tokens(text: str, *, strict: bool) -> Iterator[tuple[str, str]]:
         at = match.end()
 
 
-class _Parser:
-    """Recursive descent, an operator level each."""
+class ExpressionParser:
+    """Recursive descent, an operator level each; a text that is too long raises MalformedText.
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        if len(text) > LONGEST:
-            raise MalformedText(f"{shown(text)} has more than {LONGEST} characters")
-        self._tokens = [*_tokens(text, strict=True), ("end", "")]
+    number, name: the value of a number and of a parameter. apply: the value of an operator, or of a
+    function, on the values of its operands. A value may be a tree or already a number.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        grammar: Grammar,
+        number: Callable[[str], Any],
+        name: Callable[[str], Any],
+        apply: Callable[[str, list[Any]], Any],
+    ) -> None:
+        self._text, self._grammar = text, grammar
+        self._number, self._name, self._apply = number, name, apply
         self._at = self._depth = 0
+        if len(text) > grammar.longest:
+            raise MalformedText(
+                f"expression {shown(text)} has more than {grammar.longest} characters"
+            )
 
-    def whole(self) -> Node:
-        root = self._level(0)
-        if self._next[0] != "end":
-            raise self._refusal()
-        return root
+    def whole(self) -> Any:
+        """Return the value of the text. Raises MalformedText, with the text, for any fault."""
+        try:
+            self._tokens = [*tokens(self._text, self._grammar), ("end", "")]
+            value = self._level(0)
+            if self._next[0] != "end":
+                raise self._unexpected()
+        except MalformedText as error:
+            raise MalformedText(f"expression {shown(self._text)}: {error}") from None
+        return value
 
     @property
     def _next(self) -> tuple[str, str]:
@@ -168,59 +228,52 @@ class _Parser:
         self._at += 1
         return word
 
-    def _refusal(self) -> MalformedText:
-        token = self._next[1] or "its end"
-        return MalformedText(
-            f"{shown(self._text)} is no expression: {token!r} is not expected there"
-        )
+    def _unexpected(self) -> MalformedText:
+        word = self._next[1]
+        return MalformedText(f"{shown(word)} is not expected" if word else "it ends too early")
 
-    def _level(self, level: int) -> Node:
-        if level == len(LEVELS):
+    def _level(self, level: int) -> Any:
+        if level == len(self._grammar.levels):
             return self._signed()
-        node = self._level(level + 1)
-        while (sign := self._take(*LEVELS[level])) is not None:
-            node = (sign, node, self._level(level + 1))
-        return node
+        value = self._level(level + 1)
+        while (sign := self._take(*self._grammar.levels[level])) is not None:
+            value = self._apply(sign, [value, self._level(level + 1)])
+        return value
 
-    def _signed(self) -> Node:
+    def _signed(self) -> Any:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise MalformedText(f"{shown(self._text)} is nested too deeply")
-        sign = self._take("+", "-")
+            raise MalformedText(f"more than {DEEPEST} brackets or signs within one another")
+        sign = self._take(*self._grammar.prefixes)
         if sign is not None:
-            node = self._signed()
-            node = ("-", node) if sign == "-" else node
+            value = self._signed()
+            value = value if sign == "+" else self._apply(sign, [value])
         else:
-            node = self._atom()
-            if self._take("**"):
-                node = ("**", node, self._signed())
+            value = self._operand()
+            if self._take(self._grammar.power):
+                value = self._apply(self._grammar.power, [value, self._signed()])
         self._depth -= 1
-        return node
+        return value
 
-    def _atom(self) -> Node:
+    def _operand(self) -> Any:
         kind, word = self._next
-        if kind == "number":
+        if kind in ("number", "name"):
             self._at += 1
-            return rational(word)
-        if kind == "name" and word in FUNCTIONS:
-            self._at += 1
-            return self._call(word)
-        if kind == "name":
-            self._at += 1
-            return word
+            if kind == "number":
+                return self._number(word)
+            return self._apply(word, self._operands()) if self._take("(") else self._name(word)
         if not self._take("("):
-            raise self._refusal()
-        node = self._level(0)
+            raise self._unexpected()
+        value = self._level(0)
         if not self._take(")"):
-            raise self._refusal()
-        return node
+            raise self._unexpected()
+        return value
 
-    def _call(self, function: str) -> Node:
-        if not self._take("("):
-            raise self._refusal()
+    def _operands(self) -> list[Any]:
+        """Return the operands of a function, after its opening bracket."""
         operands = [self._level(0)]
         while self._take(","):
             operands.append(self._level(0))
-        if not self._take(")") or (len(operands) == 1) != (function in ONE_ARGUMENT):
-            raise self._refusal()
-        return (function, *operands)
+        if not self._take(")"):
+            raise self._unexpected()
+        return operands

@@ -103,7 +103,7 @@ def test_json_and_the_builder_take_expressions_as_texts(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "complaint"),
     [
-        ('"n"', '"n -"', 7, "no expression"),
+        ('"n"', '"n -"', 7, "expression 'n -': it ends too early"),
         ('"n"', '"n/2"', 7, "'3/2' is not an integer"),
         ('"n"', '"1-n"', 7, "'-2' is negative"),
         ('"2*n + 5"', '"1/(n-3)"', 30, "divides by zero"),

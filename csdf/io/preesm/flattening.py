@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product, zip_longest
+from itertools import product
 from math import gcd, lcm
 
 from csdf.errors import UnreadableFile, counted
@@ -29,7 +29,7 @@ from csdf.io.preesm.document import (
     found_file,
     parse_document,
 )
-from csdf.io.preesm.expressions import expression_tokens, shortened, value_of
+from csdf.io.preesm.expressions import parameter_names, shortened, value_of
 from csdf.io.preesm.scenario import PiScenario
 from csdf.model.exact import MalformedText, shown
 
@@ -398,14 +398,9 @@ class FlattenedGraph:
             return []
         inputs = self.graph.configured[node.name]
         try:
-            tokens = expression_tokens(node.expression)
+            names = parameter_names(node.expression)
         except MalformedText as error:
             raise self.graph.refusal(node.line, f"parameter {shown(node.name)}: {error}") from None
-        names = {
-            token
-            for token, after in zip_longest(tokens, tokens[1:], fillvalue="")
-            if (token[0].isalpha() or token[0] == "_") and after != "("
-        }
         neighbours = (self.graph.nodes.get(inputs.get(name, name)) for name in names)
         return [
             node
