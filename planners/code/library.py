@@ -14,9 +14,9 @@ from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import InvalidArgument, InvalidPlan, UnwritableFile
 from csdf.io.files import write_texts
-from planners.code.building import BENCH, EXAMPLE, MAIN, PROOF, makefile, readme, target_files
 from planners.code.calls.cmsis_nn import ANY, ScratchLimit
 from planners.code.frames import Frame, TestVector, chosen_vectors, constant_outputs, vectors_of
+from planners.code.makefile import BENCH, EXAMPLE, MAIN, PROOF, makefile, target_files
 from planners.code.names import require_renamed
 from planners.code.packaging import (
     MAKE,
@@ -31,6 +31,7 @@ from planners.code.packaging import (
 from planners.code.parts import KERNELS, OWN, comment
 from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.programs import bench_program, example_program, proof_program
+from planners.code.readme import readme
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import test_program
 from planners.plan.carried_out import require_carried_out

@@ -4,10 +4,40 @@ from __future__ import annotations
 
 from cnn2csdf.durations import COLUMNS
 from csdf.io.csv_text import csv_text
-from planners.code.building import arrays_of
 from planners.code.c_text import string_literal, wrapped
 from planners.code.parts import source
 from planners.code.sources import Written
+
+
+def arrays_of(written: Written) -> str:
+    """Return C for the array of the arena, or one for each memory, the slow one in its section."""
+    places = ["", *(f" {written.capitals}_IN_{memory.upper()}" for memory in written.memories[1:])]
+    return "\n".join(
+        f"static {written.name}_element {array}[{elements}]{place};"
+        for (array, elements), place in zip(written.array_elements.items(), places, strict=True)
+    )
+
+
+def end_of_main(
+    name: str, differs: str, equal: str, arena: str, state: str = "sizeof state", more: str = ""
+) -> str:
+    """Return the end of a main program, which prints the outcome and the memory used.
+
+    arena, state: C expressions. more: C before the end of the line.
+    """
+    return f"""    say(failed ? "{name}: {differs}\\n" : "{name}: {equal}\\n");
+    say("arena bytes: ");
+    say_number((uint32_t){arena});
+    say("\\nstate bytes: ");
+    say_number((uint32_t){state});
+#ifdef ON_TARGET
+    say("\\nstack bytes: ");
+    say_number(stack_bytes());
+#endif
+{more}    say("\\n");
+    return failed != 0;
+}}
+"""
 
 
 def _memory(written: Written, *, whole_inputs: bool = True) -> str:

@@ -9,17 +9,6 @@ from os import PathLike
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import InvalidPlan
-from planners.code.building import (
-    FOLDERS_IN_WORDS,
-    MAIN,
-    QEMU_IN_WORDS,
-    SIZE_IN_WORDS,
-    end_of_main,
-    makefile,
-    ports_table,
-    target_files,
-    target_in_words,
-)
 from planners.code.c_text import identifier
 from planners.code.calls.cmsis_nn import ANY, ScratchLimit
 from planners.code.frames import Frame, constant_outputs
@@ -31,9 +20,18 @@ from planners.code.library import (
     write_folder,
     written_sources,
 )
+from planners.code.makefile import MAIN, makefile, target_files
 from planners.code.names import require_renamed
 from planners.code.packaging import MAKE, PLAIN, Package, package_files, version_macro, with_banners
 from planners.code.parts import OWN, source
+from planners.code.programs import end_of_main
+from planners.code.readme import (
+    FOLDERS_IN_WORDS,
+    QEMU_IN_WORDS,
+    SIZE_IN_WORDS,
+    ports_table,
+    target_in_words,
+)
 from planners.code.sources import Written, with_shared_kernels
 from planners.code.vectors import shared_test, test_parameters
 from planners.memory.several_networks import require_same_memories

@@ -10,12 +10,13 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import States
 from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.weights import Array
-from planners.code.building import MAIN, arrays_of, end_of_main
 from planners.code.c_text import TYPES, numbers, wrapped
 from planners.code.c_text import number as number_text
 from planners.code.frames import TestVector, from_initial_state
+from planners.code.makefile import MAIN
 from planners.code.parts import comment, source
 from planners.code.ports import LibraryPort
+from planners.code.programs import arrays_of, end_of_main
 from planners.code.sources import Written
 from planners.code.unsigned_as_signed import as_signed_array
 

@@ -13,9 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from planners.code.building import arrays_of
 from planners.code.library import write_folder
 from planners.code.parts import source
+from planners.code.programs import arrays_of
 from planners.memory.stages import StageTable
 from planners.rewrites.rematerialisation import worked_layers
 

@@ -23,12 +23,13 @@ from csdf.mapping.model import Mapping as Map
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from csdf.time_limit import Budget, Stop, stop_of
-from planners.code.building import QEMU_IN_WORDS, end_of_main
 from planners.code.c_text import table_row, unlike_each
 from planners.code.graph.program import GraphTexts, table
 from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, CircularBuffer, arena_bytes
 from planners.code.packaging import PLAIN, Package
 from planners.code.parts import comment, source
+from planners.code.programs import end_of_main
+from planners.code.readme import QEMU_IN_WORDS
 
 MOST_FIRINGS = 2_000_000  # simulated firings without a recurrence, after which GaveUp is raised
 Turn = tuple[str, int]  # an actor, and its number of successive firings

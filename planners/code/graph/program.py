@@ -12,14 +12,6 @@ from os import PathLike
 from csdf.errors import counted
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
-from planners.code.building import (
-    MAIN,
-    QEMU_IN_WORDS,
-    SIZE_IN_WORDS,
-    end_of_main,
-    makefile,
-    target_files,
-)
 from planners.code.c_text import (
     header_file,
     identifier,
@@ -34,8 +26,11 @@ from planners.code.graph.planning import PlannedGraph
 from planners.code.graph.storage import CircularBuffer, arena_bytes
 from planners.code.initialisers import structures_of
 from planners.code.library import write_folder
+from planners.code.makefile import MAIN, makefile, target_files
 from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import comment, mentioned, source, used
+from planners.code.programs import end_of_main
+from planners.code.readme import QEMU_IN_WORDS, SIZE_IN_WORDS
 
 STRUCTURES = ("channels.c", "cores.c")  # C files with the types of the tables
 

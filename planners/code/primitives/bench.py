@@ -17,9 +17,9 @@ from cnn2csdf.network import Layer, Shape
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidPlan
 from csdf.io.csv_text import csv_text
-from planners.code.building import MAIN, makefile, target_files
 from planners.code.c_text import identifier, string_literal, wrapped
 from planners.code.initialisers import structures_of
+from planners.code.makefile import MAIN, makefile, target_files
 from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import source, used
 from planners.code.primitives.calls import FILES, PlacedTensor, PrimitiveCalls, PrimitiveTables

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from planners.code.building import makefile, target_files
+from planners.code.makefile import makefile, target_files
 
 TARGETS = ("m4", "m55")
 TIMED = """

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from planners.code.building import BENCH, EXAMPLE, MAIN, PROOF
 from planners.code.library import library
+from planners.code.makefile import BENCH, EXAMPLE, MAIN, PROOF
 from planners.code.several import write_libraries
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")

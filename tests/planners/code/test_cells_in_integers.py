@@ -12,9 +12,9 @@ from cnn2csdf.network import Network
 from cnn2csdf.operators.recurrences import CELL_GATES
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
-from planners.code.building import MAIN
 from planners.code.frames import random_frame
 from planners.code.library import library
+from planners.code.makefile import MAIN
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code.compiling import needs_compiler, run_all

@@ -10,8 +10,8 @@ import pytest
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.operators.moves import to_memory_order
-from planners.code.building import EXAMPLE, MAIN
 from planners.code.library import library, write_folder
+from planners.code.makefile import EXAMPLE, MAIN
 from planners.memory.answer import RESIDENT, ROWS
 from planners.memory.fit import fit
 from tests.cli.running import run

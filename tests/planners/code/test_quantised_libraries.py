@@ -16,9 +16,9 @@ from cnn2csdf.rewrite_names import REWRITE_NAMES
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, UnsupportedOperator
-from planners.code.building import MAIN
 from planners.code.frames import random_frame
 from planners.code.library import library
+from planners.code.makefile import MAIN
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.cnn2csdf.readers.test_tflite_golden import (

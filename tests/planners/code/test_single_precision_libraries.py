@@ -15,9 +15,9 @@ from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.code.building import MAIN
 from planners.code.frames import random_frame
 from planners.code.library import library
+from planners.code.makefile import MAIN
 from planners.code.unsigned_as_signed import as_signed
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit

@@ -14,10 +14,10 @@ from cnn2csdf.dtypes import Arithmetic
 from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.streams import as_stream
 from csdf.errors import InvalidPlan
-from planners.code.building import MAIN
 from planners.code.c_text import Tables
 from planners.code.frames import random_frame
 from planners.code.library import write_folder, write_library
+from planners.code.makefile import MAIN
 from planners.code.stage_tables import tiling_of
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration

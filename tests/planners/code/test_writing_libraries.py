@@ -16,11 +16,11 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
-from planners.code.building import MAIN
 from planners.code.c_text import TOGETHER, Tables, identifier, number, numbers, unlike
 from planners.code.frames import random_frame
 from planners.code.layer_descriptor import LayerNode
 from planners.code.library import library, write_folder, write_library
+from planners.code.makefile import MAIN
 from planners.code.parts import (
     INTEGERS,
     REALS,

@@ -9,9 +9,9 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.code.building import MAIN
 from planners.code.frames import chosen_vectors, constant_outputs, from_initial_state
 from planners.code.library import library
+from planners.code.makefile import MAIN
 from planners.memory.fit import fit
 from tests.cnn2csdf.readers.test_states import FOLDER, NAMES
 from tests.cnn2csdf.readers.test_tflite_golden import READ, golden_model

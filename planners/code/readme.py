@@ -1,16 +1,15 @@
-"""Files that build a library and explain it to a user: Makefile, CMakeLists.txt, README.md."""
+"""README.md of a library, which explains its use to a programmer."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import PurePath
 
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
 from planners.code.frames import TestVector, constant_outputs, from_initial_state
 from planners.code.machines import CORTEX_M4, CORTEX_M55, HOST, PORTABLE, TARGETS, machines_of
+from planners.code.makefile import MAIN
 from planners.code.packaging import (
     ARDUINO,
     CMAKE,
@@ -21,21 +20,14 @@ from planners.code.packaging import (
     ZEPHYR,
     Package,
 )
-from planners.code.parts import COMMIT, SOURCE, comment, source
+from planners.code.parts import COMMIT, SOURCE, comment
 from planners.code.ports import LibraryPort
+from planners.code.programs import arrays_of
 from planners.code.sources import Written
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.stack import O3_BYTES
 
-MAIN, BENCH, EXAMPLE = "test/main.c", "test/bench.c", "examples/classify.c"
-PROOF = "test/prove.c"  # which only Frama-C reads
 BOARDS = tuple(target for target in TARGETS if target not in (HOST, PORTABLE))
-BY_CONTRACT = "sum_of_products"  # proved for all arguments, with what it calls
-TOGETHER = (  # functions whose turns of loops are proved together: places, filters, channels
-    *("each_window", "make_filters", "make_all_lanes", "depthwise_pixel", "window_mean"),
-    *("combine", "add_cell", "multiply_cell", "make_places", "rescale_cell", "look_up_cell"),
-)
-
 FOLDERS_IN_WORDS = """\
 - `src/` and `include/` are the library: each C file of `src/` compiles alone with `-Iinclude`, and is
   linked with `-lm`. `src/csdf_*.h` are the kernels, those with instructions of a processor in
@@ -49,262 +41,6 @@ QEMU_IN_WORDS = """\
 SIZE_IN_WORDS = """\
 - `make size` prints flash and static RAM, cross-compiled for `TARGET=m4` (Cortex-M4) or `TARGET=m55`.
 """
-
-
-def makefile(
-    sources: Sequence[str],
-    tests: Sequence[str] = (MAIN,),
-    *,
-    arrays: Sequence[str] = ("arena",),
-    bench: str | None = None,
-    proved: str = "",
-    cmsis_nn: bool = False,
-    target: str | None = None,
-) -> str:
-    """Return the Makefile of a library and its test program.
-
-    arrays: memories of the test program. bench: compiler flags for the benchmark of the layers.
-    proved: the C source that is proved, empty for none. cmsis_nn: whether the library calls CMSIS-NN.
-    target: of the kernels; a Cortex-M55 is then the default of the emulation.
-    """
-    includes = " -isystem $(CMSIS_NN)/Include" if cmsis_nn else ""
-    settings = _make_settings(sources, tests, includes, target)
-    return settings + _make_rules(sources, arrays, includes, bench, proved, cmsis_nn=cmsis_nn)
-
-
-def _make_settings(
-    sources: Sequence[str], tests: Sequence[str], includes: str, target: str | None
-) -> str:
-    """Return the comment and the variables of a Makefile: compilers, cores, emulators, files."""
-    objects = " ".join(f"$(BUILD)/{PurePath(file).stem}.o" for file in sources)
-    return f"""# make test: run the test program; make qemu: on an emulated core of TARGET
-# make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
-# make instructions: those of a frame, counted by QEMU; TARGET=m55: of the Cortex-M55
-CC ?= cc
-CFLAGS ?= -O2
-WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow
-INCLUDED = -Iinclude -Itarget{includes}
-ARM ?= arm-none-eabi-
-ARM_CFLAGS ?= -O2
-TARGET ?= {"m55" if target == CORTEX_M55 else "m4"}
-CORE_m4 = -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16
-CORE_m55 = -mcpu=cortex-m55 -mthumb -mfloat-abi=hard
-MACHINE_m4 = mps2-an386
-MACHINE_m55 = mps3-an547
-QUARTERS_m4 = 160
-QUARTERS_m55 = 125
-SECTIONS = -ffunction-sections -fdata-sections
-SOURCES = {" ".join(sources)}
-TESTS = {" ".join(tests)}
-HEADERS = $(wildcard include/*.h src/*.h target/*.h)
-BUILD = build/$(TARGET)
-OBJECTS = {objects}
-FLAGS = $(CC) $(CFLAGS) $(ARM) $(CORE_$(TARGET)) $(ARM_CFLAGS) $(WARNINGS) $(COUNTED) $(QUARTERS)
-QUARTERS ?= $(QUARTERS_$(TARGET))
-QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
-RUN ?= $(QEMU) -nographic -monitor none -serial none -semihosting-config enable=on,target=native -kernel
-
-"""
-
-
-def _make_rules(
-    sources: Sequence[str],
-    arrays: Sequence[str],
-    includes: str,
-    bench: str | None,
-    proved: str,
-    *,
-    cmsis_nn: bool,
-) -> str:
-    """Return the targets of a Makefile, those of a benchmark and of a proof included."""
-    linked = " build/cmsis-nn-$(TARGET).a" if cmsis_nn else ""
-    here = " build/cmsis-nn.a" if cmsis_nn else ""
-    benched = _bench(bench, here) if bench else ""
-    benched += _proof(sources[0], proved) if proved else ""
-    return f""".PHONY: test qemu qemu-m55 instructions size bench bench-here example example-qemu \
-	prove prove-products prove-calls clean
-
-test: build/test
-	./build/test
-
-qemu: $(BUILD)/target.elf
-	$(RUN) $(BUILD)/target.elf
-
-qemu-m55:
-	$(MAKE) TARGET=m55 qemu
-
-instructions:
-	$(MAKE) BUILD=build/$(TARGET)-counted COUNTED=-DCOUNTED ICOUNT="-icount shift=0" qemu
-
-# Of the library alone; the test program has its vectors and a stack of its own beside it.
-size: $(BUILD)/target.elf
-	$(ARM)size $(OBJECTS)
-	@$(ARM)nm -S -t d $(BUILD)/target.elf | awk '$$4 ~ /^({"|".join(arrays)})$$/ {{ arena += $$2 }} \\
-	$$4 ~ /^state($$|[.])/ {{ state += $$2 }} \\
-	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
-	print "static RAM bytes: " arena + state }}'
-
-# The flags of the last build: what is built with others is built again.
-build/flags $(BUILD)/flags: FORCE
-	@mkdir -p $(@D)
-	@echo '$(subst ','\\'',$(FLAGS))' > $@.now
-	@cmp -s $@.now $@ || cp $@.now $@
-
-FORCE:
-
-{benched}build/test: $(SOURCES) $(TESTS) $(HEADERS) build/flags{here}
-	mkdir -p build
-	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) $(TESTS){here} -lm -o $@
-
-$(BUILD)/target.elf: $(OBJECTS){linked} $(TESTS) target/target.c target/target_$(TARGET).ld \\
-$(BUILD)/flags
-	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET \\
-	$(COUNTED) -DQUARTERS=$(QUARTERS) -nostartfiles -T target/target_$(TARGET).ld \\
-	-Wl,--gc-sections -Wl,-Map=$(BUILD)/target.map \\
-	$(INCLUDED) $(TESTS) target/target.c $(OBJECTS){linked} -lm -lc -lgcc -o $@
-
-$(BUILD)/%.o: src/%.c $(HEADERS) $(BUILD)/flags
-	mkdir -p $(BUILD)
-	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -Iinclude{includes} -c $< -o $@
-{_CMSIS_NN if cmsis_nn else ""}
-clean:
-	rm -rf build
-"""
-
-
-# What a library calls of CMSIS-NN, compiled here and for the target.
-_CMSIS_NN = f"""
-# Kernels of CMSIS-NN, which is not part of this library: make CMSIS_NN=FOLDER, where FOLDER has
-# commit {COMMIT}
-# of {SOURCE}
-CMSIS_NN ?= CMSIS-NN
-CMSIS_NN_FLAGS ?=
-FLAGS += $(CMSIS_NN) $(CMSIS_NN_FLAGS)
-CMSIS_NN_PARTS = BasicMath Convolution FullyConnected NNSupport Pooling Transpose
-CMSIS_NN_FILES = $(foreach one,$(CMSIS_NN_PARTS),$(wildcard $(CMSIS_NN)/Source/$(one)Functions/*.c))
-CMSIS_NN_OTHER = %_f16.c %_f32.c %_flt.c %_s4.c %_s4_fast.c %_s4_opt.c
-CMSIS_NN_SOURCES = $(abspath $(filter-out $(CMSIS_NN_OTHER),$(CMSIS_NN_FILES)))
-COMPILED = -w $(CMSIS_NN_FLAGS) -I$(abspath $(CMSIS_NN)/Include) -c $(CMSIS_NN_SOURCES)
-
-build/cmsis-nn.a: $(CMSIS_NN)/Include/arm_nnfunctions.h build/flags
-	rm -rf $@ build/cmsis-nn
-	mkdir -p build/cmsis-nn
-	cd build/cmsis-nn && $(CC) $(CFLAGS) $(COMPILED)
-	ar rc $@ build/cmsis-nn/*.o
-
-build/cmsis-nn-$(TARGET).a: $(CMSIS_NN)/Include/arm_nnfunctions.h $(BUILD)/flags
-	rm -rf $@ build/cmsis-nn-$(TARGET)
-	mkdir -p build/cmsis-nn-$(TARGET)
-	cd build/cmsis-nn-$(TARGET) && $(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(COMPILED)
-	$(ARM)ar rc $@ build/cmsis-nn-$(TARGET)/*.o
-
-$(CMSIS_NN)/Include/arm_nnfunctions.h:
-	@echo "no CMSIS-NN in '$(CMSIS_NN)': git clone {SOURCE} &&" \\
-	"git -C CMSIS-NN checkout {COMMIT}; then make CMSIS_NN=FOLDER" >&2
-	@exit 1
-"""
-
-
-def _bench(flags: str, here: str) -> str:
-    """Targets that measure layers, on a board or in QEMU, and here; and the example.
-
-    here: what programs are linked with besides.
-    """
-    return f"""BENCHED = TESTS={BENCH} WARNINGS="$(WARNINGS) {flags}"
-
-# On a board that a debugger serves through semihosting: make bench HERTZ=216000000 QUARTERS=4
-# RUN="..." with what loads and runs the file behind it. In QEMU an instruction is a cycle.
-HERTZ ?= 100000000
-MEASURED = $(MAKE) -s BUILD=build/$(TARGET)-bench COUNTED="-DCOUNTED -DHERTZ=$(HERTZ)" \\
-	ICOUNT="-icount shift=0" $(BENCHED)
-bench:
-	$(MEASURED) build/$(TARGET)-bench/target.elf
-	$(MEASURED) qemu 2>&1
-
-bench-here: $(SOURCES) {BENCH} $(HEADERS){here}
-	mkdir -p build
-	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH}{here} -lm -o build/bench
-	./build/bench
-
-# Frames of real numbers come in, classes (or values) go out: make example < frames.txt
-example: $(SOURCES) {EXAMPLE} $(HEADERS){here}
-	mkdir -p build
-	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE}{here} -lm -o build/example
-	./build/example
-
-# The same on an emulated core, from frames.txt
-example-qemu:
-	$(MAKE) -s BUILD=build/$(TARGET)-example TESTS={EXAMPLE} qemu
-
-"""
-
-
-def _proof(source: str, text: str) -> str:
-    """The target that proves a library free of memory errors. text: of its source."""
-    words = frozenset(re.findall(r"\w+", text))
-    together = ",".join(f"{word}:0" for word in TOGETHER if word in words)
-    by_contract, products, first = "", "", ""
-    if BY_CONTRACT in words:
-        by_contract, first = f" -eva-use-spec {BY_CONTRACT}", " prove-products"
-        products = f"""prove-products: {source} $(HEADERS)
-	mkdir -p build
-	WHY3CONFIG=build/why3.conf why3 config detect > build/why3.txt 2>&1
-	WHY3CONFIG=build/why3.conf $(FRAMA_C) -wp -wp-rte -wp-fct product_of,{BY_CONTRACT} \\
-	-wp-prover z3 -wp-timeout 60 {source} > build/contract.txt
-	@grep 'Proved goals' build/contract.txt
-	@awk '/Proved goals/ {{ found = $$4 == $$6 }} END {{ exit !found }}' build/contract.txt
-"""
-    return f"""# Frama-C over any frame, whatever came before: each access, shift, sum and value read.
-# WP proves the contracts of inner loops, with Z3; Eva all that calls them.
-FRAMA_C ?= frama-c -machdep gcc_x86_32 -cpp-extra-args="-Iinclude"
-EVA ?= -eva-slevel 100000000 -eva-slevel-merge-after-loop @all \\
-	-eva-no-results{f" -eva-slevel-function {together}" if together else ""}
-prove:{first} prove-calls
-{products}prove-calls: $(SOURCES) {PROOF} $(HEADERS)
-	mkdir -p build
-	$(FRAMA_C) -eva $(EVA){by_contract} $(SOURCES) {PROOF} > build/prove.txt
-	@sed -n '/ANALYSIS SUMMARY/,$$p' build/prove.txt
-	@grep -q ' 0 alarms generated' build/prove.txt
-	@! grep -qE ' [1-9][0-9]* (unknown|invalid)' build/prove.txt
-
-"""
-
-
-def arrays_of(written: Written) -> str:
-    """Return C for the array of the arena, or one for each memory, the slow one in its section."""
-    places = ["", *(f" {written.capitals}_IN_{memory.upper()}" for memory in written.memories[1:])]
-    return "\n".join(
-        f"static {written.name}_element {array}[{elements}]{place};"
-        for (array, elements), place in zip(written.array_elements.items(), places, strict=True)
-    )
-
-
-def end_of_main(
-    name: str, differs: str, equal: str, arena: str, state: str = "sizeof state", more: str = ""
-) -> str:
-    """Return the end of a main program, which prints the outcome and the memory used.
-
-    arena, state: C expressions. more: C before the end of the line.
-    """
-    return f"""    say(failed ? "{name}: {differs}\\n" : "{name}: {equal}\\n");
-    say("arena bytes: ");
-    say_number((uint32_t){arena});
-    say("\\nstate bytes: ");
-    say_number((uint32_t){state});
-#ifdef ON_TARGET
-    say("\\nstack bytes: ");
-    say_number(stack_bytes());
-#endif
-{more}    say("\\n");
-    return failed != 0;
-}}
-"""
-
-
-def target_files() -> dict[str, str]:
-    """Return the support files of a program on an emulated microcontroller, by file name."""
-    names = ("target.c", "target.h", "target_m4.ld", "target_m55.ld")
-    return {f"target/{name}": source(name) for name in names}
 
 
 def readme(
@@ -325,10 +61,10 @@ def readme(
 
 | what | how much |
 |---|---|
-{_memories(plan)}
+{_memory_rows(plan)}
 | RAM: state | at most {written.state_bytes} bytes |
 | RAM: stack | {_stack(written)} |
-| flash: weights | {_weights(written, package)} |
+| flash: weights | {_flash(written, package)} |
 | work | {work} |
 
 {ports_table([(model, written)])}
@@ -336,16 +72,16 @@ def readme(
 {target_in_words(package.target)}
 
 Tensors lie row by row, in a row column by column, and the channels of a pixel side by side (HWC).
-{_outside(written)}
+{_ports_outside(written)}
 ```c
 #include "{name}.h"
 
 {arrays_of(written)}
 static {name}_state state;
 
-{_usage(written)}
+{_usage_c(written)}
 ```
-{_placing(written, plan)}{_kept(written, plan)}{_converting(written)}
+{_memory_placement(written, plan)}{_state(written, plan)}{_conversions(written)}
 No function allocates memory, calls itself, or keeps anything outside of arena and state, so several
 instances can run side by side, each with an arena and a state of its own. The library needs C99,
 `<stdint.h>`, `<stddef.h>`, `<string.h>` and `<math.h>`. Compiled with `-D{capitals}_PROFILE` it
@@ -354,11 +90,11 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
 `{capitals}_OK` (0), or below zero what was wrong with memory, state or header; with
 `-D{capitals}_UNCHECKED` nothing is checked.
 
-{FOLDERS_IN_WORDS}{_testing(vectors)}{_projects(name, package)}\
+{FOLDERS_IN_WORDS}{_test_vectors(vectors)}{_build_systems(name, package)}\
 - Source files name their licence, which `LICENSE` explains: {LICENSE};
   weights and tables of layers that of the model: {package.model_license}.
   `{capitals}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}
-{_making(written) if MAKE in package.projects else ""}"""
+{_make_targets(written) if MAKE in package.projects else ""}"""
 
 
 def _stack(written: Written) -> str:
@@ -369,7 +105,7 @@ def _stack(written: Written) -> str:
     return f"{text}, {written.stack_bytes + O3_BYTES:,} with `-O3`"
 
 
-def _weights(written: Written, package: Package) -> str:
+def _flash(written: Written, package: Package) -> str:
     """Return the cell of a table on the constants of a library."""
     helium = written.helium_bytes
     more = f", and {helium:,} bytes more on a Cortex-M55" if helium else ""
@@ -377,7 +113,7 @@ def _weights(written: Written, package: Package) -> str:
     return f"{written.weight_bytes:,} bytes: all of `src/{written.name}_weights.c`{more}{rest}"
 
 
-def _testing(vectors: Sequence[TestVector]) -> str:
+def _test_vectors(vectors: Sequence[TestVector]) -> str:
     """Return the lines on the frames of the test program."""
     count, begun = len(vectors), from_initial_state(vectors)
     frames = f"{count} random frame{'s' if count > 1 else ''}"
@@ -410,7 +146,7 @@ For a board, write the library for its core: `csdf deploy` with `--target` ({", 
     return text
 
 
-def _projects(name: str, package: Package) -> str:
+def _build_systems(name: str, package: Package) -> str:
     """Return the lines on the supported build systems."""
     return "".join(
         f"- The folder is {_FOLDERS[project].format(name=name)}.\n"
@@ -428,18 +164,18 @@ _FOLDERS = {
 }
 
 
-def _making(written: Written) -> str:
+def _make_targets(written: Written) -> str:
     """Return lines on the targets of the Makefile."""
     return f"""\
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
-{QEMU_IN_WORDS}{_measuring(written)}{SIZE_IN_WORDS}"""
+{QEMU_IN_WORDS}{_measurements(written)}{SIZE_IN_WORDS}"""
 
 
 def ports_table(networks: Sequence[tuple[Model, Written]]) -> str:
     """Return a table of the inputs and outputs of networks."""
     rows = "\n".join(
         f"| {port.parameter}{f' of {written.name}' if len(networks) > 1 else ''} | {kind} "
-        f"| {port.kind} | {_layout(model, port)} | {port.stored.real_in_words() or '-'} |"
+        f"| {port.kind} | {_shape_in_words(model, port)} | {port.stored.real_in_words() or '-'} |"
         for model, written in networks
         for kind, ports in (("input", written.inputs), ("output", written.outputs))
         for port in ports
@@ -467,14 +203,14 @@ def _with_cmsis_nn(written: Written) -> str:
   its layers; the test program counts them then."""
 
 
-def _layout(model: Model, port: LibraryPort) -> str:
+def _shape_in_words(model: Model, port: LibraryPort) -> str:
     shape = model.network.layer(port.layer).shape
     if shape.is_map:
         return f"{shape.height} rows x {shape.width} columns x {shape.channels} channels"
     return str(shape)
 
 
-def _measuring(written: Written) -> str:
+def _measurements(written: Written) -> str:
     """Return the lines on programs that need the stages of a library."""
     if not written.stages:
         return ""
@@ -492,7 +228,7 @@ def _measuring(written: Written) -> str:
 """ + (proof if written.cmsis_nn is None else "")
 
 
-def _outside(written: Written) -> str:
+def _ports_outside(written: Written) -> str:
     """Return the tensors that are read or written in memory of the caller."""
     outside = [
         port.parameter for port in (*written.inputs, *written.outputs) if port.outside is not None
@@ -502,7 +238,7 @@ def _outside(written: Written) -> str:
     return f"Outside the arena, in memory that you give: {', '.join(outside)}; nothing is copied.\n"
 
 
-def _memories(plan: StreamingPlan) -> str:
+def _memory_rows(plan: StreamingPlan) -> str:
     """Return rows of a table: the bytes of the arena, or of each memory."""
     sizes = [(memory.name, memory.size) for memory in plan.memories] or [
         ("arena", plan.arena_bytes)
@@ -516,7 +252,7 @@ def _memories(plan: StreamingPlan) -> str:
     return "\n".join(rows)
 
 
-def _placing(written: Written, plan: StreamingPlan) -> str:
+def _memory_placement(written: Written, plan: StreamingPlan) -> str:
     """Return the lines on the placement of arrays in several memories, and on copies between them."""
     if len(written.memories) == 1:
         return ""
@@ -555,7 +291,7 @@ Weights that are copied ahead come while other layers compute with `-D{capitals}
     return text
 
 
-def _kept(written: Written, plan: StreamingPlan) -> str:
+def _state(written: Written, plan: StreamingPlan) -> str:
     """Return the lines on the state between frames; empty for a stateless network."""
     if not written.keeps_state:
         return ""
@@ -567,7 +303,7 @@ The network keeps a state: call `{name}_init` once and `{name}_invoke` for each 
 """
 
 
-def _converting(written: Written) -> str:
+def _conversions(written: Written) -> str:
     """Return the lines on quantising inputs and dequantising outputs."""
     if not written.has_integers:
         return ""
@@ -580,7 +316,7 @@ as the training did. Shapes, types, scales and zero points are macros in `{name}
 """
 
 
-def _taken(written: Written) -> list[str]:
+def _first_output_c(written: Written) -> list[str]:
     """Return C that takes the first output from the arena."""
     port, call = written.outputs[0], f"{written.name}_output(&state, 0)"
     if port.unit == 1:
@@ -591,7 +327,7 @@ def _taken(written: Written) -> list[str]:
     ]
 
 
-def _usage(written: Written) -> str:
+def _usage_c(written: Written) -> str:
     name = written.name
     inputs, outputs = (
         [port.parameter for port in ports] for ports in (written.inputs, written.outputs)
@@ -609,7 +345,7 @@ def _usage(written: Written) -> str:
         lines += [f"{name}_results({', '.join(['&state', *outside])});"] if outside else []
         lines += [
             f"if ({name}_push_row(&state, row) == {written.capitals}_DONE) {{",
-            *_taken(written),
+            *_first_output_c(written),
             "}",
         ]
     return "\n".join(lines)
