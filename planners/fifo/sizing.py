@@ -50,7 +50,25 @@ class SizingWhy(Why):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizing:
+class SearchedDepths:
+    """Depths that a search found, with the status of their proof, and the reason of its end."""
+
+    status: Status
+    reason: Reason
+    depths: Depths
+    cost: int
+    lower_bound: int
+    evaluations: int
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the time limit ended the search before a proof."""
+        is_open = self.status in (Status.FEASIBLE, Status.UNKNOWN)
+        return is_open and self.reason.has(Ended.TIME_LIMIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizing(SearchedDepths):
     """Depths in the order of the FIFOs, with their cost and its proof.
 
     period: the maximum period; None if the design only has to be free of deadlock. status: optimal if
@@ -62,21 +80,9 @@ class Sizing:
     """
 
     period: Fraction | None
-    status: Status
-    depths: Depths
-    cost: int
-    lower_bound: int
     is_minimal: bool
     cycle: EventCycle | None
-    evaluations: int
-    reason: Reason
     least_bits: int | None = None
-
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether the time limit ended the search before a proof."""
-        is_open = self.status in (Status.FEASIBLE, Status.UNKNOWN)
-        return is_open and self.reason.has(Ended.TIME_LIMIT)
 
     @property
     def gap(self) -> Fraction:

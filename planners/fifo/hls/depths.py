@@ -22,14 +22,14 @@ from fractions import Fraction
 from csdf.search.evaluator import PeriodEvaluation
 from csdf.search.learned_bounds import fast_enough
 from csdf.search.memory_cost import StepSearch
-from csdf.status import Ended, Reason, Status, because
+from csdf.status import Status, because
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.event_graph import Spend, spend_nothing
 from planners.fifo.hls.call import CallModel, Outcome
 from planners.fifo.hls.call_design import CallGraph
 from planners.fifo.hls.reduction import Depths, occupied_depths, reductions, total_cost
-from planners.fifo.sizing import Sizing, SizingWhy, smallest_depths, variables_of
+from planners.fifo.sizing import SearchedDepths, Sizing, SizingWhy, smallest_depths, variables_of
 
 STEPPED = ("bram", "lut")  # objectives that cost in steps
 # Rounds in which the set of groups that are memories is corrected by the depths found for it.
@@ -44,7 +44,7 @@ FASTEST = 0.25  # seconds of effort for the fastest point of an incomplete front
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallSizing:
+class CallSizing(SearchedDepths):
     """Depths by group of FIFOs, with their cost, its lower bound, and the status of the proof.
 
     goal: maximum cycles, None for freedom from deadlock. cycles: of the depths. cost, lower_bound:
@@ -53,19 +53,7 @@ class CallSizing:
     """
 
     goal: int | None
-    status: Status
-    reason: Reason
-    depths: Depths
     cycles: int | None
-    cost: int
-    lower_bound: int
-    evaluations: int
-
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether the time limit ended the search before a proof."""
-        is_open = self.status in (Status.FEASIBLE, Status.UNKNOWN)
-        return is_open and self.reason.has(Ended.TIME_LIMIT)
 
 
 def fewest_cycles(model: CallModel, spend: Spend = spend_nothing) -> Outcome:

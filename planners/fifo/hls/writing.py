@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from csdf.errors import InvalidGraph
 from planners.fifo.hls.trace import TracedFifo
 
-PRAGMA = re.compile(r"^\s*#\s*pragma\s+HLS\s+STREAM\b", re.IGNORECASE)
+PRAGMA = re.compile(r"^\s*#\s*pragma\s+HLS\s+(\w+)", re.IGNORECASE)
 
 
 def with_pragmas(
@@ -25,6 +25,9 @@ def with_pragmas(
     depths: of one FIFO of each array. storage: of BIND_STORAGE, if it is to be fixed.
     """
     lines = text.splitlines(keepends=True)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += newline
     # The last declaration first, so that the numbers of earlier lines stay.
     for fifo, depth in sorted(depths, key=lambda depth: -depth[0].line):
         name, end = fifo.group, fifo.line - 1
@@ -36,11 +39,8 @@ def with_pragmas(
         indent = lines[end][: len(lines[end]) - len(lines[end].lstrip())]
         while ";" not in lines[end] and end + 1 < len(lines):
             end += 1
-        line = _pragma(lines, end, name)
+        line = _pragma(lines, end, name, "STREAM")
         if line is None:
-            newline = "\r\n" if lines[end].endswith("\r\n") else "\n"
-            if not lines[end].endswith("\n"):
-                lines[end] += newline
             line = end + 1
             pragma = f"#pragma HLS STREAM variable={name} depth={depth}"
             lines.insert(line, f"{indent}{pragma}{newline}")
@@ -48,7 +48,9 @@ def with_pragmas(
             lines[line] = _with_depth(lines[line], name, depth)
         if storage:
             pragma = f"#pragma HLS BIND_STORAGE variable={name} type=fifo impl={storage}"
-            lines.insert(line + 1, f"{indent}{pragma}\n")
+            bound = _pragma(lines, end, name, "BIND_STORAGE")
+            begin, stop = (line + 1, line + 1) if bound is None else (bound, bound + 1)
+            lines[begin:stop] = [f"{indent}{pragma}{newline}"]
     return "".join(lines)
 
 
@@ -61,8 +63,8 @@ def _with_depth(pragma: str, name: str, depth: int) -> str:
     return re.sub(variable, rf"\g<0> depth={depth}", pragma, count=1, flags=re.IGNORECASE)
 
 
-def _pragma(lines: list[str], start: int, name: str) -> int | None:
-    """Return the index of the STREAM pragma of a variable, from a line on to the end of its block."""
+def _pragma(lines: list[str], start: int, name: str, kind: str) -> int | None:
+    """Return the index of the pragma of a variable, from a line on to the end of its block."""
     level = 0
     for number in range(start, len(lines)):
         line = lines[number]
@@ -71,7 +73,8 @@ def _pragma(lines: list[str], start: int, name: str) -> int | None:
             if level < 0:
                 return None
         variable = re.search(r"\bvariable\s*=\s*(\w+)", line, re.IGNORECASE)
-        if PRAGMA.match(line) and variable and variable[1] == name:
+        match = PRAGMA.match(line)
+        if match and match[1].upper() == kind and variable and variable[1] == name:
             return number
     return None
 
