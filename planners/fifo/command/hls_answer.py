@@ -169,7 +169,7 @@ class CallAnswer:
                     "lanes": len(fifos),
                     "width": max(fifo.bits for fifo in fifos),
                     "words": model.words[index],
-                    "given": model.given[index],
+                    "given": model.source_depths[index],
                     "depth": depths[index] if depths else None,
                     "producer": model.design.processes[fifos[0].writer].name,
                     "consumer": model.design.processes[fifos[0].reader].name,
@@ -379,7 +379,7 @@ class CallAnswer:
         for index, name in enumerate(self.model.names):
             fifos = [self.model.design.fifos[number] for number in self.model.members[index]]
             depth = sizing.depths[index]
-            if depth == self.model.given[index] == 2:
+            if depth == self.model.source_depths[index] == 2:
                 continue
             kinds = dict.fromkeys(
                 fifo.kind or ("memory" if is_memory(depth, fifo.bits, "") else "shift register")
@@ -388,7 +388,7 @@ class CallAnswer:
             blocks = sum(cost(depth, fifo.bits, fifo.kind, "bram") for fifo in fifos)
             rows.append(
                 (
-                    name, str(len(fifos)), str(self.model.given[index]), str(depth),
+                    name, str(len(fifos)), str(self.model.source_depths[index]), str(depth),
                     f"{max(fifo.bits for fifo in fifos)} bits", str(blocks), ", ".join(kinds),
                 )
             )  # fmt: skip

@@ -95,7 +95,7 @@ def _fifos(answer: CallAnswer, depths: Sequence[int]) -> tuple[Section, Section]
         fifos.append(
             PageFifo(
                 name, depth, max(fifo.bits for fifo in lanes), model.words[index],
-                model.given[index], occupancy, len(lanes),
+                model.source_depths[index], occupancy, len(lanes),
             )
         )  # fmt: skip
     span = f"one call, cycles 0 to {cycles}, in the depths of the answer"

@@ -160,7 +160,7 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
     chosen = found.sizing or (found.points[-1] if found.points else None)
     depths = chosen.depths if chosen is not None else ()
     if options.csdf:
-        write_graph(options.csdf, call_graph(model, depths or model.given))
+        write_graph(options.csdf, call_graph(model, depths or model.source_depths))
         remark(
             options.program,
             f"wrote {options.csdf}: the design as a CSDF graph; its period is the interval between "

@@ -19,7 +19,7 @@ import numpy as np
 from csdf.kernels import compile as compiler
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.event_graph import Spend, spend_nothing
-from planners.fifo.hls.pipelines import Again, Event, StagedDesign, Track
+from planners.fifo.hls.pipelines import Event, Repeat, StagedDesign, Track
 from planners.fifo.timing.cluster import Numbers
 from planners.kernels import ranges, stage_times
 from planners.kernels.stage_times import BEGIN, END, EVENT, NOWHERE, STOP, WRITE
@@ -150,13 +150,15 @@ class CallModel:
         alike = _alike(design, self.group_of)
         self._is_first = [alike[number] == number for number in range(len(design.fifos))]
         self._columns = _columns(design, self.group_of, self._is_first)
+        _, first, operation, *_ = self._columns
+        self._program_sizes = len(design.processes), len(first), len(operation)
         self._programs: dict[bool, Any] = {}
         self._largest = ranges.stage_times(
             [process.stages for process in design.processes], self.events
         )
 
     @property
-    def given(self) -> tuple[int, ...]:
+    def source_depths(self) -> Sizes:
         """The depths in the source; of an array the largest."""
         return tuple(max(self.design.fifos[number].depth for number in row) for row in self.members)
 
@@ -261,44 +263,27 @@ class CallModel:
         self, groups: Iterable[int], depths: Depths, memories: Memories, spend: Spend
     ) -> Sizes:
         """The maximum occupancy of the FIFOs of each of these groups, which are unbounded."""
-        _, fifos, _, status = self._run(depths, memories, is_whole=True, spend=spend)
+        _, fifos, _, status = self._run(depths, memories, has_all_events=True, spend=spend)
         if status != stage_times.DONE:
             return tuple(self.words[group] for group in groups)
-        return tuple(
-            max(
-                (
-                    self._max_occupancy(fifos, fifo)
-                    for fifo in self.members[group]
-                    if self._is_first[fifo]
-                ),
-                default=1,
-            )
-            for group in groups
-        )
+        return tuple(_max_occupancy(*self._fullest(fifos, group)) for group in groups)
 
-    @staticmethod
-    def _max_occupancy(fifos: dict[str, Any], fifo: int) -> int:
-        """The maximum number of words between a write and the read that frees its space."""
-        writes, reads = _times_of_words(fifos, fifo)
-        # Words written so far less words freed before this write: both time lists are sorted.
-        held = np.arange(1, len(writes) + 1) - np.searchsorted(reads, writes)
-        return max(1, int(held.max(initial=1)))
+    def _fullest(self, fifos: dict[str, Any], group: int) -> tuple[Numbers, Numbers]:
+        """Return the times of writes and reads of the FIFO of a group with the maximum occupancy."""
+        times = [
+            _times_of_words(fifos, fifo) for fifo in self.members[group] if self._is_first[fifo]
+        ]
+        return max(times, key=lambda pair: _max_occupancy(*pair))
 
     def word_times(self, depths: Sequence[int]) -> tuple[list[tuple[Numbers, Numbers]], int] | None:
         """Return by group the times of its writes and reads, and the cycles; None for a deadlock.
 
         For an array of streams they are those of the FIFO with the maximum occupancy.
         """
-        run, fifos, _, status = self._run(depths, is_whole=True, has_words=True)
+        run, fifos, _, status = self._run(depths, has_all_events=True, has_all_words=True)
         if status != stage_times.DONE:
             return None
-        times = []
-        for row in self.members:
-            fullest = max(
-                (fifo for fifo in row if self._is_first[fifo]),
-                key=lambda fifo: self._max_occupancy(fifos, fifo),
-            )
-            times.append(_times_of_words(fifos, fullest))
+        times = [self._fullest(fifos, group) for group in range(len(self.members))]
         return times, max(int(end) for end in run["end"])
 
     def _run(
@@ -307,18 +292,18 @@ class CallModel:
         memories: Memories = None,
         *,
         has_path: bool = False,
-        is_whole: bool = False,
-        has_words: bool = False,
+        has_all_events: bool = False,
+        has_all_words: bool = False,
         spend: Spend = spend_nothing,
         limit: int | None = None,
     ) -> _CallRun:
         """Simulate a call. has_path: record the waits of the longest path.
 
-        is_whole: simulate all events, skip no repeated states. has_words: keep the times of all words.
+        has_all_events: skip no repeated states. has_all_words: keep the times of all words of the call.
         """
         backend = compiler.backend(fits=self._largest <= compiler.INT64_SUM_LIMIT)
         bounded, latencies, sizes, lengths = self._fifo_settings(
-            depths, memories, has_words=has_words
+            depths, memories, has_all_words=has_all_words
         )
         rings, words, snapshot_words = self._ring_layout(lengths)
         counts = [backend.blank(len(sizes)) for _ in range(7)]
@@ -331,7 +316,7 @@ class CallModel:
         records = backend.kernel(stage_times.Records)(room, *waits)
         run, columns = self._initial_progress(backend, limit)
         # Skipping repeated states loses the path and the occupancies, and pays only in long calls.
-        is_skipping = not has_path and not is_whole and self.events >= MANY
+        is_skipping = not has_path and not has_all_events and self.events >= MANY
         snapshot = self._snapshot(
             backend, snapshot_words if is_skipping else 0, is_skipping=is_skipping
         )
@@ -367,11 +352,11 @@ class CallModel:
         return self._programs[backend.is_compiled]
 
     def _fifo_settings(
-        self, depths: Depths, memories: Memories, *, has_words: bool
+        self, depths: Depths, memories: Memories, *, has_all_words: bool
     ) -> tuple[list[int], list[int], list[int], list[int]]:
         """Return of each FIFO: whether it is bounded, its latency, its size, the length of its ring.
 
-        has_words: the ring has the times of all words of the call, not only of the words in the FIFO.
+        has_all_words: a ring has the times of all words of the call, not only of the words in the FIFO.
         """
         bounded, latencies = list[int](), list[int]()
         sizes, lengths = list[int](), list[int]()
@@ -388,7 +373,7 @@ class CallModel:
             bounded.append(int(not is_open))
             latencies.append(2 if is_slow else 1)
             sizes.append(max(1, words if depth is None or is_open else depth))
-            lengths.append(max(words, 1) if has_words else sizes[-1])
+            lengths.append(max(words, 1) if has_all_words else sizes[-1])
         return bounded, latencies, sizes, lengths
 
     def _ring_layout(self, lengths: Sequence[int]) -> tuple[list[int], int, int]:
@@ -403,7 +388,7 @@ class CallModel:
 
     def _initial_progress(self, backend: Any, limit: int | None) -> tuple[Any, dict[str, Any]]:
         """Return all processes before their first stage, and the arrays of their progress by name."""
-        processes, tracks = len(self.design.processes), len(self._columns[1])
+        processes, tracks, operations = self._program_sizes
         zeros, nowhere = [0] * processes, [NOWHERE] * processes
         start = {
             "time": zeros, "stage": zeros, "end": nowhere, "is_started": zeros, "space": zeros,
@@ -413,8 +398,8 @@ class CallModel:
         columns = {name: backend.array(column) for name, column in start.items()}
         run = backend.kernel(stage_times.ProcessProgress)(
             *columns.values(),
-            *(backend.blank(max(1, tracks)) for _ in range(3)),
-            backend.blank(len(self._columns[2])),
+            *(backend.blank(tracks) for _ in range(3)),
+            backend.blank(operations),
             backend.array(range(processes)),
             backend.array([1] * processes),
         )
@@ -425,12 +410,12 @@ class CallModel:
 
     def _snapshot(self, backend: Any, words: int, *, is_skipping: bool) -> Any:
         """Return an empty snapshot of all processes, tracks and FIFOs, and of this many words."""
-        processes, tracks = len(self.design.processes), len(self._columns[1])
+        processes, tracks, operations = self._program_sizes
         return backend.kernel(stage_times.Snapshot)(
             int(is_skipping),
             *(backend.blank(processes) for _ in range(10)),
-            *(backend.blank(max(1, tracks)) for _ in range(3)),
-            *(backend.blank(len(self._columns[2])) for _ in range(3)),
+            *(backend.blank(tracks) for _ in range(3)),
+            *(backend.blank(operations) for _ in range(3)),
             *(backend.blank(len(self.design.fifos)) for _ in range(5)),
             *(backend.blank(words) for _ in range(8)),
         )
@@ -473,7 +458,7 @@ def events(items: Track) -> int:
     for item in items:
         if isinstance(item, Event):
             total += 1
-        elif isinstance(item, Again):
+        elif isinstance(item, Repeat):
             total += item.times * events(item.items)
     return total
 
@@ -485,6 +470,13 @@ def _times_of_words(fifos: dict[str, Any], fifo: int) -> tuple[Numbers, Numbers]
         np.asarray(fifos["write_time"][ring : ring + int(fifos["written"][fifo])]),
         np.asarray(fifos["read_time"][ring : ring + int(fifos["released"][fifo])]),
     )
+
+
+def _max_occupancy(writes: Numbers, reads: Numbers) -> int:
+    """Return the maximum number of words between a write and the read that frees its space."""
+    # Words written so far less words freed before this write: both lists of times are sorted.
+    held = np.arange(1, len(writes) + 1) - np.searchsorted(reads, writes)
+    return max(1, int(held.max(initial=1)))
 
 
 def _path(records: dict[str, Any], number: int) -> tuple[TimedWait, ...]:
@@ -515,7 +507,7 @@ def _alike(design: StagedDesign, group_of: Sequence[int]) -> list[int]:
                     numbers[item.accesses] = len(numbers)
                     for fifo, kind in item.accesses:
                         seen[fifo].append((numbers[item.accesses], kind))
-            elif isinstance(item, Again):
+            elif isinstance(item, Repeat):
                 walk(item.items)
 
     for process in design.processes:
@@ -558,7 +550,7 @@ def _columns(
                     set_start.append(len(set_fifo))
                 emit(EVENT, pause, sets[item.accesses])
                 pause = 0
-            elif isinstance(item, Again):
+            elif isinstance(item, Repeat):
                 begin = len(operation)
                 emit(BEGIN, pause, item.times)
                 emit(END, write(item.items), begin)

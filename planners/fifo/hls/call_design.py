@@ -105,7 +105,7 @@ def _design(model: CallModel) -> Design:
                 input=len(inputs[first.reader]),
                 bits=bits[index],
                 words=model.words[index],
-                given=model.given[index],
+                given=model.source_depths[index],
             )
         )
         outputs[first.writer].append(port)

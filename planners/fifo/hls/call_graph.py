@@ -14,7 +14,7 @@ from operator import add
 from csdf.errors import InvalidGraph
 from csdf.model.graph import Actor, Channel, Graph
 from planners.fifo.hls.call import CallModel, is_memory
-from planners.fifo.hls.pipelines import Again, Event, StagedFifo, Track, stages_of
+from planners.fifo.hls.pipelines import Event, Repeat, StagedFifo, Track, stages_of
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
 # Phases of all processes above which the graph is rejected: rates are written phase by phase.
@@ -147,7 +147,7 @@ def _events(track: Track, begin: int) -> Iterator[tuple[int, Event]]:
     for item in track:
         if isinstance(item, Event):
             yield stage, item
-        elif isinstance(item, Again):
+        elif isinstance(item, Repeat):
             length = stages_of(item.items)
             for _ in range(item.times):
                 yield from _events(item.items, stage)

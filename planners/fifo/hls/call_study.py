@@ -103,7 +103,7 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
     spend = stops().finishing().charge
     minimum = fewest_cycles(nominal, spend)
     least_depths = (LEAST_DEPTH,) * len(nominal.members)
-    as_given = _tried(first, nominal.given, question.skew, spend, has_path=True)
+    as_given = _tried(first, nominal.source_depths, question.skew, spend, has_path=True)
     at_depth_2 = _tried(first, least_depths, question.skew, spend)
     outcome = as_given.outcome
     points: tuple[CallSizing, ...] = ()

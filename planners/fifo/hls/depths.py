@@ -177,7 +177,7 @@ class _FewestBits:
         model, spend = self._model, self._spend_beyond_limit
         # Room for all words of a call: no write waits for space, whatever the kind of memory.
         ample = tuple(max(LEAST_DEPTH, words) for words in model.words)
-        for depths in (occupied_depths(model, spend), ample, model.given):
+        for depths in (occupied_depths(model, spend), ample, model.source_depths):
             if self._initial:
                 spend = self._stop.part(share=FIRST).charge
             with suppress(*(ENDS if self._initial else ())):

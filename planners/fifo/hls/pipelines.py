@@ -21,8 +21,8 @@ accesses of one offset are. The rank of a track is the index of its offset in th
 each loop. Example: a loop with interval 2, depth 5 and 3 iterations reads x at offset 1 and writes y at
 offset 4. Its two tracks begin with the offset and end with the gap to the next loop:
 
-    rank 0    (1, Again(3, (Event(read x), 2)), 4)
-    rank 1    (4, Again(3, (Event(write y), 2)), 1)
+    rank 0    (1, Repeat(3, (Event(read x), 2)), 4)
+    rank 1    (4, Repeat(3, (Event(write y), 2)), 1)
 
 Lanes are the FIFOs of one array of streams that an iteration reads. They may be read some stages
 later, which the report does not state. `skew` is the maximum number of these stages: a word is
@@ -63,8 +63,8 @@ class Event(NamedTuple):
     accesses: tuple[tuple[int, int], ...]
 
 
-class Again(NamedTuple):
-    """A loop of a track: its items are executed `times` times."""
+class Repeat(NamedTuple):
+    """Items of a track that are executed `times` times, such as a loop."""
 
     times: int
     items: tuple[Item, ...]
@@ -73,7 +73,7 @@ class Again(NamedTuple):
 Accesses = tuple[Access, ...]  # of an iteration
 Body = Sequence[Iteration | RepeatedIterations]  # of the trace
 LoopKey = tuple[str, int, str]  # a loop of the source: label, line and function
-Item = int | Event | Again  # int: stages until the next item
+Item = int | Event | Repeat  # int: stages until the next item
 Track = tuple[Item, ...]
 
 
@@ -154,21 +154,10 @@ def staged(
                 # Arrays are PIPO buffers: a reader waits for writers before it in program order.
                 if owner[writer] < owner[reader]:
                     after[owner[reader]].add(owner[writer])
-    processes = []
-    for number, builder in enumerate(builders):
-        tracks, last = builder.tracks()
-        processes.append(
-            StagedProcess(
-                name=builder.name,
-                module=builder.module,
-                file=str(trace.file),
-                line=builder.process.line,
-                tracks=tracks,
-                stages=last,
-                after=tuple(sorted(after[number])),
-                loops=tuple(builder.loops),
-            )
-        )
+    processes = [
+        builder.staged_process(sorted(before))
+        for builder, before in zip(builders, after, strict=True)
+    ]
     return StagedDesign(
         name=trace.top,
         file=str(trace.file),
@@ -185,7 +174,7 @@ def counted_accesses(track: Track) -> Counter[tuple[int, int]]:
     for item in track:
         if isinstance(item, Event):
             totals.update(item.accesses)
-        elif isinstance(item, Again):
+        elif isinstance(item, Repeat):
             for access, times in counted_accesses(item.items).items():
                 totals[access] += item.times * times
     return totals
@@ -290,14 +279,12 @@ class _TrackBuilder:
         skew: Skew,
         skews: Mapping[str, int],
     ) -> None:
-        self._trace, self._report, self.module = trace, report, module
+        self._trace, self._report, self._module = trace, report, module
         self.numbers = [number for number, _ in members]
-        self.process = members[0][1]
-        self.name = self.process.name
-        self.file = trace.file
+        self._process = members[0][1]
         self._bodies: list[Body] = [(process.body,) for _, process in members]
         self._skew, self._skews = skew, skews
-        self.loops: list[str] = []
+        self._loops: list[str] = []
         self.largest_skew = 0
         self.uncalibrated: list[str] = []
         self._reported = [
@@ -322,20 +309,28 @@ class _TrackBuilder:
         for body in self._bodies:
             self._find_in(body)
 
-    def tracks(self) -> tuple[tuple[Track, ...], int]:
-        """Return the tracks of the process and its last stage, after `find_pipelines`."""
+    def staged_process(self, after: Iterable[int]) -> StagedProcess:
+        """Return the process with its tracks, once its pipelines are found."""
         pipelines = [*self._unpipelined.values(), *filter(None, self._pipelines.values())]
         for pipeline in pipelines:
             self._choose_offsets(pipeline)
         ranks = max([1, *(len(pipeline.offsets) for pipeline in pipelines)])
-        tracks, stages = [], 0
-        for rank in range(ranks):
-            items = chain(*(self._items_of(body, rank) for body in self._bodies))
-            track = _joined(items)
-            stages = stages_of(track)  # the same in all tracks
-            if any(not isinstance(item, int) for item in track):
-                tracks.append(track)
-        return tuple(tracks), max(0, stages - LOOP_GAP)
+        tracks = [
+            _joined(chain(*(self._items_of(body, rank) for body in self._bodies)))
+            for rank in range(ranks)
+        ]
+        return StagedProcess(
+            name=self._process.name,
+            module=self._module,
+            file=str(self._trace.file),
+            line=self._process.line,
+            tracks=tuple(
+                track for track in tracks if any(not isinstance(item, int) for item in track)
+            ),
+            stages=max(0, stages_of(tracks[0]) - LOOP_GAP),  # the same in all tracks
+            after=tuple(after),
+            loops=tuple(self._loops),
+        )
 
     # -- which loops are pipelines --------------------------------------------------------------------
 
@@ -360,7 +355,7 @@ class _TrackBuilder:
         """Add consecutive accesses outside loops: of each FIFO at most one a stage."""
         counts = Counter((access.fifo, access.is_write) for access in accesses)
         depth = max(1 if self._reported else self._depth_without_loops, *counts.values())
-        reported = ReportedLoop(module=self.module, tag="", interval=1, depth=depth, trips=1)
+        reported = ReportedLoop(module=self._module, tag="", interval=1, depth=depth, trips=1)
         self._unpipelined[accesses] = _Pipeline(
             loop=("", 0, ""), reported=reported, is_nest=False, iterations=[accesses]
         )
@@ -381,7 +376,7 @@ class _TrackBuilder:
         names = list(dict.fromkeys(self._trace.fifos[access.fifo].group for access in accesses))
         if names:
             self.uncalibrated.append(
-                f"{self.name} (line {self.process.line}) accesses {shortened(names)} {where}"
+                f"{self._process.name} (line {self._process.line}) accesses {shortened(names)} {where}"
             )
 
     def _pipeline(self, execution: LoopExecution) -> _Pipeline | None:
@@ -395,10 +390,11 @@ class _TrackBuilder:
             if reported.trips is not None and traced != reported.trips:
                 raise InvalidGraph(
                     f"{self._report.file}: loop {reported.tag!r} of {reported.module!r} has "
-                    f"{reported.trips} iterations, but {traced} in {self.file}:{execution.line}; "
-                    "the report is of another design, or of another version of it"
+                    f"{reported.trips} iterations, but {traced} in "
+                    f"{self._trace.file}:{execution.line}; the report is of another design, or of "
+                    "another version of it"
                 )
-            self.loops.append(
+            self._loops.append(
                 f"{reported.tag}: interval {reported.interval}, depth {reported.depth}, {traced} "
                 "iterations"
             )
@@ -407,8 +403,8 @@ class _TrackBuilder:
         if items and self._reported and not any(isinstance(item, LoopExecution) for item in items):
             label = execution.label or f"VITIS_LOOP_{execution.line}_{execution.number}"
             raise InvalidGraph(
-                f"{self._report.file}: no loop for {label!r} of process {self.name!r} "
-                f"({self.file}:{execution.line}); {self.module!r} has "
+                f"{self._report.file}: no loop for {label!r} of process {self._process.name!r} "
+                f"({self._trace.file}:{execution.line}); {self._module!r} has "
                 f"{shortened([loop.tag for loop in self._reported])}"
             )
         return None
@@ -497,7 +493,7 @@ class _TrackBuilder:
             items: list[Item] = []
             for part in body:
                 if isinstance(part, RepeatedIterations):
-                    items.append(Again(part.count, self._items_of(part.pattern, rank)))
+                    items.append(Repeat(part.count, self._items_of(part.pattern, rank)))
                 else:
                     items += self._iteration_items(part, rank)
             self._items[key] = _joined(items)
@@ -542,7 +538,7 @@ class _TrackBuilder:
         for part in body:
             if isinstance(part, RepeatedIterations):
                 items = self._body_items(part.pattern, pipeline, rank, is_pipelined=is_pipelined)
-                yield Again(part.count, tuple(items))
+                yield Repeat(part.count, tuple(items))
                 continue
             if is_pipelined:
                 yield from self._access_items(pipeline, tuple(_accesses(part)), rank, interval)
@@ -651,7 +647,7 @@ def stages_of(items: Sequence[Item]) -> int:
     for item in items:
         if isinstance(item, int):
             total += item
-        elif isinstance(item, Again):
+        elif isinstance(item, Repeat):
             total += item.times * stages_of(item.items)
     return total
 
@@ -668,7 +664,7 @@ def _joined(items: Iterable[Item]) -> Track:
             merged.append(item)
 
     for item in items:
-        if not isinstance(item, Again):
+        if not isinstance(item, Repeat):
             add(item)
             continue
         inner = _joined(item.items)
@@ -678,5 +674,5 @@ def _joined(items: Iterable[Item]) -> Track:
             for part in inner:
                 add(part)
         else:
-            add(Again(item.times, inner))
+            add(Repeat(item.times, inner))
     return tuple(merged)

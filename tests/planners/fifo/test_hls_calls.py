@@ -537,7 +537,9 @@ def test_a_table_of_accesses_is_timed_like_its_source(tmp_path):
     path = tmp_path / "accesses.csv"
     path.write_text("\n".join(lines))
     model = CallModel(read_accesses(path))
-    assert model.outcome(model.given).cycles == small.model(small.pipe(10)).outcome([2]).cycles
+    assert (
+        model.outcome(model.source_depths).cycles == small.model(small.pipe(10)).outcome([2]).cycles
+    )
 
 
 @pytest.mark.parametrize(
