@@ -12,12 +12,12 @@ A file is JSON, or YAML with the same keys:
        {"model": "speech.onnx"}],
      "parallel": [["P1", "P2"]]}
 
-A model is a text of the catalogue, or a file beside the application; "repair": true goes on with the
-shapes that follow where a JSON network contradicts itself, "simplify": true folds normalisations and
-fuses activations. Only "model" is needed: a network has the name of its model, and one partition of
-that name. A partition lists its "layers" in the order of its schedule, or ends with its "last" layer;
-the last partition need not say where it ends. "outside" are layers that stand for the world and have no
-buffers. "parallel" lists the sets of partitions that run at the same time.
+A model is a name of the catalogue, or a file in the folder of the application; "repair": true
+recomputes inconsistent shapes of a JSON network, "simplify": true folds normalisations and fuses
+activations. Only "model" is required: by default a network has the name of its model, and one partition
+of that name. A partition lists its "layers" in the order of its schedule, or ends with its "last"
+layer; without both it has all remaining layers. "outside" are layers that represent the environment and
+have no buffers. "parallel" lists the sets of partitions that run at the same time.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ Genes = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """Consecutive layers of a network that one processor carries out.
+    """Consecutive layers of a network that one processor executes.
 
-    layers: in the order of the schedule, in which each comes after those it reads.
+    layers: in the order of the schedule, each after the layers that it reads.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Application:
 
     @property
     def unit(self) -> int:
-        """Bytes in which sizes are counted: every element of every tensor has a multiple of it."""
+        """Bytes in which sizes are counted: the greatest common divisor of all element sizes."""
         return gcd(*_element_sizes(self))
 
     @property
@@ -239,7 +239,7 @@ def parse_application(text: str, name: str) -> Application:
 
 
 def _yaml_parser(name: str) -> Any:
-    """YAML is an extra: what knows it is imported when a file asks for it."""
+    """The parser of YAML; YAML is an extra, so its module is imported for a YAML file only."""
     try:
         return import_module("planners.reuse.yaml_text").parse_yaml
     except ModuleNotFoundError as error:

@@ -43,10 +43,9 @@ from planners.reuse.application import Application, ApplicationNetwork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stay:
-    """When a buffer is in use within a partition, by layers as numbers in its schedule.
+    """The time of a buffer in a partition: from the first step of a layer to the last step of another.
 
-    From the first step of layer `first` to the last step of layer `last`, both included; None for
-    the start, and for the end, of the partition.
+    first, last: numbers of these layers in the partition; None for its start, and for its end.
     """
 
     partition: int
@@ -56,14 +55,16 @@ class Stay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeBuffer:
-    """Memory for the tensor of one connection, or for one copy of it.
+    """Memory for the tensor of a connection, or for a copy of it.
 
-    elements: of the whole tensor, in units of the application. inner: the number of the edge among
-    those within its partition; None for one that is cut, which is always stored whole.
+    channel: the channel of the connection in the graph of the network; copies have the same. member:
+    number of the network. elements: of the whole tensor, in units of the application. stays: in each
+    partition that uses the buffer. inner: number of the edge within its partition; None for an edge
+    that is cut, which is always stored whole.
     """
 
     name: str
-    channel: str  # its channel in the graph of the network; copies have the same
+    channel: str
     member: int
     connection: Connection
     elements: int
@@ -105,25 +106,27 @@ def partition_groups(application: Application) -> tuple[int | None, ...]:
 def _member_buffers(
     number: int, member: ApplicationNetwork, groups: Sequence[int | None], begin: int, unit: int
 ) -> Iterator[EdgeBuffer]:
-    homes = {
-        layer: (index, place)
+    """The buffers of a network. groups: of its partitions; begin: number of its first partition."""
+    positions = {  # of layers: partition, and number in it
+        layer: (index, layer_number)
         for index, partition in enumerate(member.partitions)
-        for place, layer in enumerate(partition.layers)
+        for layer_number, layer in enumerate(partition.layers)
     }
     names = channel_names(member.network)
-    inner = [0] * len(groups)
-    counted = [
+    inner_edges = [0] * len(groups)
+    stored = [
         connection
         for connection in member.network.connections
-        if {connection.producer, connection.consumer} <= set(homes)
+        if {connection.producer, connection.consumer} <= set(positions)
     ]
     for connection in sorted(
-        counted, key=lambda edge: (homes[edge.producer], homes[edge.consumer])
+        stored, key=lambda edge: (positions[edge.producer], positions[edge.consumer])
     ):
-        (source, first), (target, last) = homes[connection.producer], homes[connection.consumer]
+        source, first = positions[connection.producer]
+        target, last = positions[connection.consumer]
         name = f"{member.name}: {names[connection]}"
         layer = member.network.layer(connection.producer)
-        copies = _stages(source, target, groups)
+        copies = _partitions_of_copies(source, target, groups)
         for copy, partitions in enumerate(copies, start=1):
             yield EdgeBuffer(
                 name=name if len(copies) == 1 else f"{name} ({copy})",
@@ -139,25 +142,30 @@ def _member_buffers(
                     )
                     for partition in partitions
                 ),
-                inner=inner[source] if source == target else None,
+                inner=inner_edges[source] if source == target else None,
             )
         if source == target:
-            inner[source] += 1
+            inner_edges[source] += 1
 
 
-def _stages(source: int, target: int, groups: Sequence[int | None]) -> list[list[int]]:
-    """Partitions from source to target that use the same copy: the next copy begins at a pipeline."""
-    stages = [[source]]
+def _partitions_of_copies(
+    source: int, target: int, groups: Sequence[int | None]
+) -> list[list[int]]:
+    """For each copy of a tensor, the partitions from source to target that use the copy.
+
+    A partition that is pipelined with the preceding partition has a copy of its own.
+    """
+    copies = [[source]]
     for partition in range(source + 1, target + 1):
         is_pipelined = groups[partition] is not None and groups[partition - 1] == groups[partition]
         if is_pipelined:
-            stages.append([])
-        stages[-1].append(partition)
-    return stages
+            copies.append([])
+        copies[-1].append(partition)
+    return copies
 
 
 class SharedBuffer(NamedTuple):
-    """A buffer as large as the largest edge in it; edges by their numbers, in order."""
+    """A buffer as large as its largest edge, in elements; edges by number, in ascending order."""
 
     size: int
     edges: tuple[int, ...]
@@ -175,33 +183,35 @@ def shared_buffers(
     order = list(range(len(sizes)))
     if largest_first:
         order.sort(key=lambda number: -sizes[number])
-    room: list[int] = []
-    users: list[int] = []
-    stored: list[list[int]] = []
+    # Of each buffer: its size, and its edges as a list and as bits.
+    buffer_sizes: list[int] = []
+    buffer_edges: list[list[int]] = []
+    edge_bits: list[int] = []
     for edge in order:
         size, conflict = sizes[edge], conflicts[edge]
-        # Algorithm 8: a new buffer counts as the last resort, after any buffer that grows.
-        best, least = len(room), size + 1
-        for place, (here, bits) in enumerate(zip(room, users, strict=True)):
-            # One AND of bit sets tests an edge against all users of a buffer.
+        # Algorithm 8: a new buffer is the last resort, after any buffer that grows.
+        best, least_growth = len(buffer_sizes), size + 1
+        for buffer, (buffer_size, bits) in enumerate(zip(buffer_sizes, edge_bits, strict=True)):
+            # One AND of bit sets compares an edge with all edges of a buffer.
             if not bits & conflict:
-                growth = size - here
+                growth = size - buffer_size
                 # The first buffer that need not grow is optimal, so the scan ends there.
                 if growth <= 0:
-                    best = place
+                    best = buffer
                     break
-                if growth < least:
-                    best, least = place, growth
-        if best == len(room):
-            room.append(size)
-            users.append(0)
-            stored.append([])
-        elif room[best] < size:
-            room[best] = size
-        users[best] |= 1 << edge
-        stored[best].append(edge)
+                if growth < least_growth:
+                    best, least_growth = buffer, growth
+        if best == len(buffer_sizes):
+            buffer_sizes.append(size)
+            buffer_edges.append([])
+            edge_bits.append(0)
+        elif buffer_sizes[best] < size:
+            buffer_sizes[best] = size
+        buffer_edges[best].append(edge)
+        edge_bits[best] |= 1 << edge
     return [
-        SharedBuffer(size, tuple(sorted(edges))) for size, edges in zip(room, stored, strict=True)
+        SharedBuffer(size, tuple(sorted(edges)))
+        for size, edges in zip(buffer_sizes, buffer_edges, strict=True)
     ]
 
 
@@ -213,15 +223,18 @@ def elements_of(buffers: Sequence[SharedBuffer]) -> int:
 def best_shared(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBuffer]:
     """Return the smaller of Algorithm 8's buffers and those shared largest first."""
     # Neither order is better on all networks.
-    either = [
+    candidates = (
         shared_buffers(sizes, conflicts, largest_first=largest_first)
         for largest_first in (False, True)
-    ]
-    return min(either, key=elements_of)
+    )
+    return min(candidates, key=elements_of)
 
 
 def overlaps(first: Sequence[int], last: Sequence[int], bits: Sequence[int]) -> list[int]:
-    """Return for each closed interval, as bits, the intervals that have a step in common with it."""
+    """Return for each closed interval, as bits, the intervals that have a step in common with it.
+
+    bits: the bit of each interval.
+    """
     starts = sorted(zip(first, bits, strict=True))
     ends = sorted(zip(last, bits, strict=True))
     started, ended = (
@@ -236,6 +249,6 @@ def overlaps(first: Sequence[int], last: Sequence[int], bits: Sequence[int]) -> 
 
 
 def largest_load(first: Sequence[int], last: Sequence[int], sizes: Sequence[int]) -> int:
-    """Return the most that is in use at one step; intervals are closed."""
+    """Return the maximum sum of the sizes in use at a step; intervals are closed."""
     after = [end + 1 for end in last]
     return max(loads(zip(first, after, sizes, strict=True)).values(), default=0)

@@ -42,11 +42,11 @@ Share = Callable[[Sequence[int], Sequence[int]], list[SharedBuffer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Bytes of an element of a tensor and of a trained parameter, and the processors.
+    """Bytes of an element of a tensor and of a trained parameter, and the times of layers.
 
-    element_bytes: of the smallest element; where an application has several types, the others have
-    as many times more as in its files. parameter_bytes: None for those of the files. measured: for
-    each network whose phases were measured, what they take; the platform says it for the others.
+    element_bytes: of the smallest element; larger elements of an application have as many times more
+    as in its files. parameter_bytes: None: as in the files. measured: times of the phases of networks;
+    they replace the times of the platform.
     """
 
     element_bytes: int = 4
@@ -64,13 +64,13 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReusePlan:
-    """All of a chromosome: buffers, schedules and lifetimes. Sizes in elements.
+    """The buffers, schedules and lifetimes of a chromosome. Sizes in elements.
 
     rows: of a part, for each layer of each partition. capacities: of each edge buffer. spans: for
     each stay of each edge buffer its first and last step in that partition. orders: for each
-    partition the layer of every step, by its number. least: no capacities with which these parts can
-    run have a smaller sum. live_load: what is in use together at most; no plan with these capacities
-    and lifetimes is smaller.
+    partition the number of the layer of every step. shared: the whole buffers. least: lower bound on
+    the sum of capacities with which these parts can run. live_load: maximum in use at a step; no plan
+    with these capacities and lifetimes is smaller.
     """
 
     edges: tuple[EdgeBuffer, ...]
@@ -91,11 +91,11 @@ class ReusePlan:
 class Evaluator:
     """Evaluator of the chromosomes of an application.
 
-    share: how edges share whole buffers; by default Algorithm 8. models: of the partitions, in their
-    order. gene_places: of the layers of each partition, in a chromosome. groups: index of the parallel
-    set of each partition. units: sets of partitions that run at the same time; another partition is a
-    set of its own. parallel: for each edge buffer a bit mask of the buffers in use in partitions that
-    run in parallel to its partition.
+    edges: the edge buffers. models: of the partitions, in their order. gene_places: for each partition,
+    the positions of its genes in a chromosome. groups: index of the parallel set of each partition, or
+    None. units: sets of partitions that run at the same time; a partition without a parallel set is a
+    unit of its own. parallel: for each edge buffer, as bits, the buffers in use in partitions that run
+    in parallel to its partitions. weights: bytes of all parameters.
     """
 
     def __init__(
@@ -105,6 +105,7 @@ class Evaluator:
         *,
         share: Share = shared_buffers,
     ) -> None:
+        """Prepare the evaluation; share: how edges share whole buffers, by default Algorithm 8."""
         self.application = application
         self.costs = costs or Costs()
         self._share = share
@@ -131,9 +132,11 @@ class Evaluator:
                 partition,
                 application.unit,
                 times[member],
-                here,
+                residents_of_partition,
             )
-            for (member, partition), here in zip(application.partitions, residents, strict=True)
+            for (member, partition), residents_of_partition in zip(
+                application.partitions, residents, strict=True
+            )
         ]
         self._owners = [member for member, _ in application.partitions]
         gene = {layer: number for number, layer in enumerate(application.layers)}
@@ -142,7 +145,7 @@ class Evaluator:
             [gene[application.members[member].name, layer] for layer in partition.layers]
             for member, partition in application.partitions
         ]
-        masks = [sum(1 << number for number in here) for here in residents]
+        masks = [sum(1 << number for number in numbers) for numbers in residents]
         self.parallel = [0] * len(self.edges)
         for first, second in permutations(range(len(residents)), 2):
             if self.groups[first] is not None and self.groups[first] == self.groups[second]:
@@ -159,7 +162,7 @@ class Evaluator:
 
     @property
     def flash_bytes(self) -> int:
-        """Bytes of the weights in flash, as C stores them with what rescales integers."""
+        """Bytes of the weights in flash, as C stores them, with requantisation data."""
         core = self.costs.platform.core_name
         return sum(
             flash_bytes(member.network, self.costs.parameter_bytes, core)
@@ -231,7 +234,7 @@ class Evaluator:
         }
 
     def _sizes(self, states: Mapping[int, PartitionState]) -> list[int]:
-        """Elements of each edge buffer; those of cut edges, and of other partitions, are whole."""
+        """Elements of each edge buffer; cut edges, and edges of other partitions, are whole."""
         sizes = [edge.elements for edge in self.edges]
         for state in states.values():
             for number, size in state.sizes.items():
@@ -241,10 +244,11 @@ class Evaluator:
     def _buffers(
         self, states: Mapping[int, PartitionState], share: Share | None = None
     ) -> tuple[list[int], list[SharedBuffer]]:
+        """Elements of each edge buffer, and the whole buffers; edges out of use have no elements."""
         sizes = self._sizes(states)
         if len(states) < len(self.models):
-            there = {number for state in states.values() for number in state.spans}
-            sizes = [size if number in there else 0 for number, size in enumerate(sizes)]
+            in_use = {number for state in states.values() for number in state.spans}
+            sizes = [size if number in in_use else 0 for number, size in enumerate(sizes)]
         conflicts = list(self.parallel)
         for state in states.values():
             for number, mask in state.conflicts.items():
@@ -252,10 +256,10 @@ class Evaluator:
         return sizes, (share or self._share)(sizes, conflicts)
 
     def _periods(self, states: Mapping[int, PartitionState]) -> tuple[Fraction, ...]:
-        """Partitions of a network that run in parallel overlap; the others follow one another."""
+        """Seconds of a frame of each network: its slowest partition of each unit, summed over units."""
         nanoseconds = [0] * len(self.application.members)
         for unit in self.units:
-            longest: dict[int, int] = {}
+            longest: dict[int, int] = {}  # by network
             for number in unit:
                 member, time = self._owners[number], states[number].nanoseconds
                 longest[member] = max(longest.get(member, 0), time)

@@ -35,10 +35,10 @@ from planners.reuse.problem import (
     shown,
 )
 
-TICK = 0.1  # seconds between two looks at the stop while others work
+TICK = 0.1  # seconds between two looks at the stop while workers evaluate
 BATCH = 64  # chromosomes that are evaluated together
-LOSSES = 3  # of workers, one after the other without a result between
-MANY = 8  # chromosomes for each worker; fewer are one part each, as a part costs a message
+LOSSES = 3  # losses of workers in sequence, without a result between, after which the search fails
+MANY = 8  # chromosomes per worker; fewer are split once, as each part costs a message
 
 Scores = Generator[Score, None, None]
 
@@ -46,8 +46,8 @@ Scores = Generator[Score, None, None]
 class Executor(Protocol):
     """Something that evaluates chromosomes.
 
-    `scores` yields in the order of the chromosomes. It looks at the stop again and again; what that
-    raises ends the evaluation.
+    `scores` yields in the order of the chromosomes. It checks the stop repeatedly; an exception of the
+    stop ends the evaluation.
     """
 
     def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Scores:
@@ -94,18 +94,17 @@ def evaluated(evaluate: Evaluate, chromosome: Chromosome) -> Score:
 
 
 def parts_of(chromosomes: Sequence[Chromosome], workers: int) -> list[Sequence[Chromosome]]:
-    """Return the chromosomes in parts, in order: in each round two thirds of those left, by worker.
+    """Return the chromosomes in parts, in order: in each round a part for each worker.
 
-    A worker that is done early goes on with smaller and smaller parts, so that all workers end at
-    about the same time; the number of parts, which are messages, grows with the logarithm of the
-    count only.
-    Source: Hummel, Schonberg and Flynn, Factoring: a method for scheduling parallel loops,
+    A round has two thirds of the remaining chromosomes. Parts become smaller, so that all workers end
+    at about the same time; the number of parts, which are messages, grows with the logarithm of the
+    count. Source: Hummel, Schonberg and Flynn, Factoring: a method for scheduling parallel loops,
     Communications of the ACM 35(8), 1992.
     """
     parts: list[Sequence[Chromosome]] = []
     is_few = len(chromosomes) < MANY * workers
-    while left := len(chromosomes) - (done := sum(map(len, parts))):
-        size = ceil(left / workers if is_few else 2 * left / (3 * workers))
+    while remaining := len(chromosomes) - (done := sum(map(len, parts))):
+        size = ceil(remaining / workers if is_few else 2 * remaining / (3 * workers))
         begins = range(done, min(done + size * workers, len(chromosomes)), size)
         parts += [chromosomes[begin : begin + size] for begin in begins]
     return parts
@@ -114,7 +113,7 @@ def parts_of(chromosomes: Sequence[Chromosome], workers: int) -> list[Sequence[C
 def scores_of(evaluate: Evaluate, part: Sequence[Chromosome]) -> list[Score]:
     """Return the scores of a part, in a worker.
 
-    What evaluations remember has few cycles; looks at it take a seventh of their time.
+    Garbage collection would take a seventh of the time; caches of evaluations have few cycles.
     """
     with gc_paused():
         return [evaluated(evaluate, chromosome) for chromosome in part]
@@ -154,12 +153,12 @@ class Limited:
 
     @property
     def evaluations(self) -> int:
-        """How many different chromosomes were evaluated, and what was charged."""
+        """The number of different chromosomes that were evaluated, and of charged evaluations."""
         return self.seen + self._charged
 
     @property
     def seen(self) -> int:
-        """How many different chromosomes were evaluated."""
+        """The number of different chromosomes that were evaluated."""
         return len(self._known)
 
     @property
@@ -185,6 +184,7 @@ class Limited:
             yield from _completed(self._known, self._executor, batch, stop)
 
     def _left(self) -> int:
+        """The size of the next batch; raises LimitReached if no evaluation is left."""
         if self._most is None:
             return BATCH
         count = self.evaluations
@@ -200,8 +200,8 @@ CHANGED = "the file was changed, or its search had other costs; begin anew witho
 class Checkpoint:
     """An executor that stores the scores of another executor in a file, one chromosome a line.
 
-    A search with the same seed that was ended evaluates nothing again that is in the file: it repeats
-    the same steps, and continues to the front that it would have found.
+    If an interrupted search is repeated with the same seed, it takes the same steps with the scores of
+    the file, and continues to the front of an uninterrupted search.
     """
 
     def __init__(
@@ -213,10 +213,10 @@ class Checkpoint:
         self._known: dict[Chromosome, Score] = {}
 
     def open(self, stop: Stop) -> None:
-        """Read the file if it exists, or begin it. The best points in it are evaluated again.
+        """Read the file if it exists, or begin it. The points of its front are evaluated again.
 
-        Raises UnreadableFile if it is no checkpoint, or one of another problem, or if a chromosome of
-        its front, or of all where it has all, has another score; UnwritableFile.
+        If the file has all chromosomes, all are evaluated again. Raises UnreadableFile if the file is
+        no checkpoint of this problem, or if an evaluated chromosome has another score; UnwritableFile.
         """
         header = json.dumps({"format": FORMAT, "problem": self._problem.fingerprint})
         if not os.path.exists(self._path):
@@ -240,9 +240,9 @@ class Checkpoint:
         again: list[Point] = []
         chromosomes = [point.chromosome for point in checked]
         append_points(again, self._problem, self._executor, chromosomes, stop)
-        for told, rescored in zip(checked, again, strict=True):
-            if told != rescored:
-                entry = entry_of[told.chromosome]
+        for point, rescored in zip(checked, again, strict=True):
+            if point != rescored:
+                entry = entry_of[point.chromosome]
                 raise entry.refusal(f"its score is {_line(rescored)}; {CHANGED}")
         self._known = {point.chromosome: point.score for point in points}
         if len(text) > text.rfind("\n") + 1:

@@ -1,7 +1,8 @@
 """Exact Pareto front of live bytes against the time of each network: shortest paths over separators.
 
-The peak of live bytes is a lower bound on any plan with the lifetimes of a chromosome, and usually
-equals the arena with offsets (`planners.arena`). Live bytes decompose, unlike the sum of whole buffers:
+The load of a chromosome is its peak of live elements. The peak of live bytes is a lower bound on any
+plan with the lifetimes of a chromosome, and usually equals the arena with offsets (`planners.arena`).
+Live bytes decompose, unlike the sum of whole buffers:
 
     of a partition     the largest load of its segments; times add up
     in parallel        loads add up; within a network the slowest partition decides
@@ -50,7 +51,7 @@ MOST_CHOICES = 32  # combinations of genes that are tried in one segment
 class LoadPoint(NamedTuple):
     """The fastest genes of parallel partitions, one tuple for each, within a load.
 
-    load: elements. nanoseconds: of one frame; of parallel partitions those of the slowest.
+    load: live elements. nanoseconds: of a frame in the slowest of the partitions.
     """
 
     load: int
@@ -128,8 +129,8 @@ def _front_in_parallel(fronts: Sequence[list[LoadPoint]]) -> list[LoadPoint]:
 def _front_in_sequence(fronts: Sequence[list[LoadPoint]]) -> list[tuple[LoadPoint, ...]]:
     """The front of units that run in sequence, by decreasing load: a point of each unit.
 
-    The largest load decides, so below each limit every unit takes its fastest point, which is the last
-    of its front that is within the limit.
+    The largest load decides, so within a limit the fastest point of each unit is best, which is the
+    last point of its front within the limit.
     """
     chosen: dict[tuple[LoadPoint, ...], None] = {}
     for limit in sorted({point.load for front in fronts for point in front}, reverse=True):
@@ -140,7 +141,7 @@ def _front_in_sequence(fronts: Sequence[list[LoadPoint]]) -> list[tuple[LoadPoin
 
 
 def _chromosome(evaluator: Evaluator, points: Sequence[LoadPoint]) -> Genes:
-    """The genes of all layers of an application. points: of each unit."""
+    """The genes of all layers of an application. points: one for each unit."""
     chromosome: list[Gene] = [None] * len(evaluator.application.layers)
     for unit, point in zip(evaluator.units, points, strict=True):
         for number, genes in zip(unit, point.genes, strict=True):
@@ -223,8 +224,8 @@ def _load_and_time(
 ) -> tuple[int, int]:
     """Live elements and nanoseconds of a segment, without the time of its first separator.
 
-    begin, end: layers that are its separators; -1 before the first layer, the number of layers after
-    the last layer.
+    begin, end: the layers that are its separators; -1 is before the first layer, the number of layers
+    after the last. genes: of the layers between.
     """
     layers, edges = len(model.heights), model.table.edges
     # Layers outside are whole: the elements that are live inside do not depend on them.
@@ -232,21 +233,22 @@ def _load_and_time(
     timed = range(begin + 1, min(end + 1, layers))
     capacities = model.capacities(model.storages(rows))
     steps = model.steps(rows, capacities)
-    low = steps.first[begin] if begin >= 0 else 0
-    high = steps.first[end] if end < layers else steps.total - 1
+    # The segment begins and ends with the only step of a whole separator.
+    first_step = steps.first[begin] if begin >= 0 else 0
+    last_step = steps.first[end] if end < layers else steps.total - 1
     live = []
     for edge, stay in model.residents.values():
         start, stop = steps.span(stay)
-        if start <= high and stop >= low:
+        if start <= last_step and stop >= first_step:
             inner = edge.inner
             size = edge.elements if inner is None else capacities[inner] * edges[inner].row_elements
-            live.append((max(start, low), min(stop, high), size))
+            live.append((max(start, first_step), min(stop, last_step), size))
     load = largest_load(*zip(*live, strict=True)) if live else 0
     return load, sum(model.nanoseconds(layer, rows[layer]) for layer in timed)
 
 
 def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:
-    """A gene for all layers that can take it; other layers get their nearest gene."""
+    """Genes with one gene for all layers that have it; other layers have their last gene."""
     if all(choices):
         wanted = dict.fromkeys(gene for choice in choices for gene in choice)
         yield from dict.fromkeys(

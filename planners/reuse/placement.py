@@ -5,11 +5,10 @@ buffer, as Algorithm 8 (`whole_buffers`) or as planners.arena (`free_offsets`) p
 follow one another on the axis of time, and a step of a schedule is a time. Buffers of partitions that
 run in parallel conflict, though their times differ.
 
-The edges of a producer have a buffer each, as published. Where two of them keep as many elements, row r
-of the tensor lies in the same position of both, and their producer waits for both before it writes over
-it. So the two may overlap, for as long as the longer of their lifetimes, and no plan keeps a
-tensor twice. A plan in which they do is never larger than one in which they do not. Copies in a
-pipeline stay apart.
+The edges of a producer have a buffer each, as published. If the buffers of two edges have the same
+size, row r of the tensor has the same position in both, and the producer waits for both readers before
+it overwrites a row. So one buffer, live for the longer of the two lifetimes, serves both edges, and no
+plan with one buffer is larger than a plan with two. Copies in a pipeline have buffers of their own.
 """
 
 from __future__ import annotations
@@ -58,29 +57,29 @@ def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
 
 
 def tensor_problem(evaluator: Evaluator, plan: ReusePlan) -> tuple[Problem, Mapping[str, str]]:
-    """Return the problem with one buffer for each tensor kept, and the buffer that stores each edge.
+    """Return the problem with one buffer for each stored tensor, and the buffer that stores each edge.
 
-    The edges of one tensor have one buffer where they may. Names of buffers are names of edges.
+    The edges of a tensor share a buffer if they may. Names of buffers are names of edges.
     """
     problem = offset_problem(evaluator, plan)
     buffers = {buffer.name: buffer for buffer in problem.buffers}
     copies = Counter((edge.member, edge.channel) for edge in plan.edges)
-    apart = {name for pair in problem.conflicts for name in pair}
-    groups: dict[Hashable, list[str]] = defaultdict(list)  # of edges that may share a place
+    conflicting = {name for pair in problem.conflicts for name in pair}
+    groups: dict[Hashable, list[str]] = defaultdict(list)  # of edges that may share a buffer
     for edge, buffer in zip(plan.edges, problem.buffers, strict=True):
         tensor = (edge.member, edge.connection.producer, buffer.size, buffer.start)
         is_only = copies[edge.member, edge.channel] == 1
         groups[tensor if is_only else edge.name].append(edge.name)
-    place_of = dict.fromkeys(buffers, "")
+    buffer_of = dict.fromkeys(buffers, "")
     for same in groups.values():
         longest = max(same, key=lambda buffer_name: buffers[buffer_name].end)
         for name in same:
-            place_of[name] = name if apart.intersection(same) else longest
-    tensors = tuple(buffers[name] for name in dict.fromkeys(place_of.values()))
+            buffer_of[name] = name if conflicting.intersection(same) else longest
+    tensors = tuple(buffers[name] for name in dict.fromkeys(buffer_of.values()))
     conflicts = dict.fromkeys(
-        (place_of[first], place_of[second]) for first, second in problem.conflicts
+        (buffer_of[first], buffer_of[second]) for first, second in problem.conflicts
     )  # each pair once
-    return replace(problem, buffers=tensors, conflicts=tuple(conflicts)), place_of
+    return replace(problem, buffers=tensors, conflicts=tuple(conflicts)), buffer_of
 
 
 class PlacementWhy(Why):
@@ -110,23 +109,22 @@ def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
 
 
 def free_offsets(evaluator: Evaluator, plan: ReusePlan, *, budget: Budget = None) -> MemoryPlan:
-    """Return a plan in which each tensor that is kept has an offset of its own.
+    """Return a plan in which each buffer of `tensor_problem` has an offset of its own.
 
-    Edges that carry one tensor to several readers share its place where they may. budget: ends the
-    search with the best plan so far, as in planners.arena. Where that needs more bytes than whole
-    buffers, the answer is whole buffers.
+    budget: ends the search with the best plan so far, as in planners.arena. If whole buffers need fewer
+    bytes, they are returned.
     """
-    tensors, place_of = tensor_problem(evaluator, plan)
+    tensors, buffer_of = tensor_problem(evaluator, plan)
     placed = plan_arena(tensors, budget=budget)
     edges_of = defaultdict(list)
-    for edge, place in place_of.items():
-        edges_of[place].append(edge)
+    for edge, buffer in buffer_of.items():
+        edges_of[buffer].append(edge)
     shares = tuple(pair for edges in edges_of.values() for pair in combinations(edges, 2))
     published = whole_buffers(evaluator, plan)
     memory = replace(
         placed,
         problem=replace(published.problem, may_overlap=shares),
-        offsets={edge: placed.offsets[place] for edge, place in place_of.items()},
+        offsets={edge: placed.offsets[buffer] for edge, buffer in buffer_of.items()},
     )
     check_plan(memory)
     return memory if memory.peak <= published.peak else published

@@ -1,8 +1,8 @@
-"""The searched problem: chromosomes, exact scores, and the archive of all points not dominated.
+"""The searched problem: chromosomes, exact scores, and the archive of all nondominated points.
 
-For an application it is Algorithm 9's: an allele is the rows of a part, 0 for the whole layer; the
-objectives are bytes, and seconds a frame of each network. Alleles that come to the same are left out: a
-layer that always is executed whole has one.
+For an application it is the problem of Algorithm 9: an allele is the rows of a part, 0 for the whole
+layer; the objectives are bytes, and seconds per frame of each network. Of alleles with equal parts the
+first remains: a layer that is always executed whole has one allele.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 9 of the thesis.
 """
 
@@ -80,7 +80,7 @@ class ReuseProblem:
 
     @property
     def free_genes(self) -> list[int]:
-        """The genes that have a choice."""
+        """The genes with several alleles."""
         return [gene for gene, values in enumerate(self.alleles) if len(values) > 1]
 
     @property
@@ -139,14 +139,15 @@ def search_problem(
     application = evaluator.application
     useful: dict[tuple[str, str], tuple[int, ...]] = {}
     for model, (number, partition) in zip(evaluator.models, application.partitions, strict=True):
-        for place, layer in enumerate(partition.layers):
-            allele_of_rows: dict[
-                int, int
-            ] = {}  # the first allele of each number of rows that it really has
+        for layer_number, layer in enumerate(partition.layers):
+            # The first allele of each number of rows that a part can have.
+            allele_of_rows: dict[int, int] = {}
             for allele in alleles:
-                allele_of_rows.setdefault(model.table.part_rows(place, allele or None), allele)
+                allele_of_rows.setdefault(
+                    model.table.part_rows(layer_number, allele or None), allele
+                )
             useful[application.members[number].name, layer] = tuple(allele_of_rows.values())
-    # A text that only the same application at the same costs has; sets in a fixed order.
+    # Different for another application or other costs; sets are sorted, so that runs agree.
     members = [
         (member.network, member.partitions, sorted(member.outside))
         for member in application.members
@@ -160,7 +161,7 @@ def search_problem(
 
 
 def genes_at(chromosome: Chromosome) -> Genes:
-    """Return the genes that the evaluator takes."""
+    """Return the alleles as genes of the evaluator, where None is the whole layer."""
     return tuple([allele or None for allele in chromosome])
 
 
@@ -183,7 +184,7 @@ class Point:
 
     @property
     def periods(self) -> tuple[Number, ...]:
-        """Objectives behind the first: seconds a frame of each network."""
+        """Objectives after the first: seconds per frame of each network."""
         return self.score[1:]
 
     @property
@@ -209,12 +210,11 @@ class SearchEnd(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
-    """The best chromosomes met: none of them is dominated.
+    """The nondominated chromosomes of a search.
 
-    points: by objectives; of chromosomes with equal objectives the first that was met. is_finished:
-    whether the search ended by itself or by a number of generations or evaluations, so that the same
-    seed gives the same front; if not, `reason` is why the search ended. is_proved: whether every
-    chromosome was evaluated.
+    points: in the order of the objectives; of chromosomes with equal objectives the first evaluated.
+    is_finished: whether the search ended by itself or by a number of generations or evaluations, so
+    that the same seed gives the same front. is_proved: whether every chromosome was evaluated.
     """
 
     points: tuple[Point, ...]
@@ -226,27 +226,27 @@ class Front:
 
 
 class Archive:
-    """The front so far; of equal objectives the first point stays."""
+    """The front so far; of points with equal objectives the first remains."""
 
     def __init__(self) -> None:
-        self.points: tuple[Point, ...] = ()  # in the order they were met
+        self.points: tuple[Point, ...] = ()  # in the order of their evaluation
 
     def add(self, points: Sequence[Point]) -> None:
-        """Take the points that no other dominates."""
+        """Add the points, and remove all dominated points."""
         if not points:
             return
-        everything = [*self.points, *points]
-        ranks = ranks_of([point.score for point in everything])
+        candidates = [*self.points, *points]
+        ranks = ranks_of([point.score for point in candidates])
         count = len(self.points)
-        fresh = ranks[count:]
-        places = np.arange(len(everything))
-        below = at_most(fresh, ranks)  # (fresh, everything)
-        equal = below & at_most(ranks, fresh).T
-        later = places[count:, None] < places[None, :]
-        drops = np.zeros(len(everything), dtype=bool)
-        drops |= (below & (~equal | later)).any(axis=0)
-        drops[count:] |= at_most(ranks[:count], fresh).any(axis=0)
-        self.points = tuple(everything[place] for place in np.flatnonzero(~drops))
+        new = ranks[count:]
+        indices = np.arange(len(candidates))
+        # Matrices (new, candidates): whether the new point is at most, equal to, before the candidate.
+        below = at_most(new, ranks)
+        equal = below & at_most(ranks, new).T
+        earlier = indices[count:, None] < indices[None, :]
+        dominated = (below & (~equal | earlier)).any(axis=0)
+        dominated[count:] |= at_most(ranks[:count], new).any(axis=0)
+        self.points = tuple(candidates[index] for index in np.flatnonzero(~dominated))
 
     def by_objectives(self) -> tuple[Point, ...]:
         """Return the points in ascending order of the objectives."""
@@ -266,15 +266,15 @@ def rounded(value: Number) -> float:
 
 
 def integer_ranks(values: Sequence[Number]) -> list[int]:
-    """Return for each value the number of smaller different ones."""
+    """Return for each value the number of distinct smaller values."""
     keys = [(rounded(value), value) for value in values]
     ranks = [0] * len(values)
     rank = 0
     previous = None
-    for place in sorted(range(len(keys)), key=keys.__getitem__):
-        rank += previous is not None and keys[place] != previous
-        previous = keys[place]
-        ranks[place] = rank
+    for index in sorted(range(len(keys)), key=keys.__getitem__):
+        rank += previous is not None and keys[index] != previous
+        previous = keys[index]
+        ranks[index] = rank
     return ranks
 
 
@@ -283,9 +283,9 @@ def ranks_of(objectives: Sequence[Sequence[Number]]) -> Integers:
     return np.array([integer_ranks(column) for column in zip(*objectives, strict=True)]).T
 
 
-def at_most(some: Integers, others: Integers) -> Truths:
-    """Return whether `some[i]` is nowhere above `others[j]`, (len(some), len(others))."""
-    result = some[:, None, 0] <= others[None, :, 0]
-    for objective in range(1, some.shape[1]):
-        result &= some[:, None, objective] <= others[None, :, objective]
+def at_most(left: Integers, right: Integers) -> Truths:
+    """Return (len(left), len(right)) whether left[i] is at most right[j] in all objectives."""
+    result = left[:, None, 0] <= right[None, :, 0]
+    for objective in range(1, left.shape[1]):
+        result &= left[:, None, objective] <= right[None, :, objective]
     return result

@@ -141,8 +141,8 @@ _EVALUATE: list[Evaluate] = []  # of a worker process, which is begun for one ev
 def _begin_worker(content: bytes, end: Connection) -> None:
     """Build the evaluation in a process of its own; leave an interrupt to the main one.
 
-    Where the search closes the connection, or is gone, this process ends, whatever it is doing. What
-    exists now is left out of later looks for reference cycles: each takes as long as 20 evaluations.
+    If the search closes the connection, or ends, this process ends at once. Garbage collection leaves
+    out all objects that exist now: each collection would take as long as 20 evaluations.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with, args=(end,), daemon=True).start()

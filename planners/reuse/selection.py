@@ -38,13 +38,16 @@ SEED = 1  # of the climb for the least live bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """Limits that a plan must meet. memory: bytes at most. throughput: frames a second, by network."""
+    """Limits that a plan must meet.
+
+    memory: maximum bytes of buffers and weights. throughput: minimum frames per second, by network.
+    """
 
     memory: int | None = None
     throughput: Mapping[str, Fraction] = field(default_factory=dict)
 
     def check_names(self, application: Application) -> None:
-        """Raise InvalidNetwork if a network it speaks of does not exist."""
+        """Raise InvalidNetwork for a throughput of a network that does not exist."""
         names = [member.name for member in application.members]
         for name in self.throughput:
             if name not in names:
@@ -91,19 +94,21 @@ def placed_front(
 ) -> tuple[Point, ...]:
     """Return the Pareto front of the points as placed points, by growing memory.
 
-    rows: the alleles; all layers by one of them are candidates in addition to the points, and so is the
-    plan with the least live bytes. place: the arena bytes of a chromosome. A point is not placed where
-    its live bytes, which no offsets are below, are dominated. budget: a stop, or seconds; when it ends
-    only all layers by one allele are placed, and what was placed before.
+    rows: the alleles; candidates in addition to the points are the uniform points and the point with
+    the fewest live bytes. place: the arena bytes of a chromosome. A point is not placed if its live
+    bytes, a lower bound for all offsets, are dominated. budget: a stop, or seconds; at its end the
+    uniform points are placed, and the points before.
     """
     stop = stop_of(budget)
-    simple = uniform_points(evaluator, rows)
-    nearest = sorted(points, key=lambda point: (point.memory, point.time))
-    waiting = list({point.chromosome: point for point in (*simple, *nearest)}.values())
-    waiting += [point for point in least_points(evaluator, rows, stop) if point not in waiting]
+    uniform = uniform_points(evaluator, rows)
+    by_memory = sorted(points, key=lambda point: (point.memory, point.time))
+    candidates = list({point.chromosome: point for point in (*uniform, *by_memory)}.values())
+    candidates += [
+        point for point in least_points(evaluator, rows, stop) if point not in candidates
+    ]
     front: list[Point] = []
-    for point in waiting:
-        if point not in simple and stop.is_over():
+    for point in candidates:
+        if point not in uniform and stop.is_over():
             break
         tensors, _ = tensor_problem(evaluator, evaluator.plan(genes_at(point.chromosome)))
         live = loads((buffer.start, buffer.end, buffer.size) for buffer in tensors.buffers)
@@ -123,7 +128,7 @@ def _with_arena(evaluator: Evaluator, point: Point, arena_bytes: int) -> Point:
 
 def _dominates(first: Point, second: Point) -> bool:
     """Whether no objective of the first is larger; so of two equal points the earlier remains."""
-    return all(mine <= theirs for mine, theirs in zip(first.score, second.score, strict=True))
+    return all(left <= right for left, right in zip(first.score, second.score, strict=True))
 
 
 def chosen_point(

@@ -34,7 +34,7 @@ from planners.reuse.application import Partition
 
 EFFORT = 200  # storage distributions to look at in the search of one block
 
-Rows = tuple[int, ...]  # after each phase of a layer, or of each edge of a block
+Rows = tuple[int, ...]  # of each edge of a block, or after each phase of a layer
 
 
 class PartitionEdge(NamedTuple):
@@ -48,36 +48,35 @@ class PartitionEdge(NamedTuple):
 
 
 class PartitionRows:
-    """The rates of a partition for any rows of a part, each computed when it is first asked for.
+    """The rates of a partition for any rows of a part, cached.
 
-    part_rows(layer, wanted): rows of a part, at most `wanted`; None is the whole tensor.
-    written(layer, rows): rows written after each phase.
-    reading(edge, rows): rows consumed, and rows released, after each phase of a consumer with such
-    parts.
+    part_rows(layer, wanted): rows of a part, at most `wanted`; None: the whole tensor.
+    written(layer, rows): rows written up to the end of each phase.
+    reading(edge, rows): rows consumed, and rows released, up to the end of each phase of the consumer.
     needed(edge, producer_rows, consumer_rows): firings of the producer that each phase of the consumer
     waits for. room(.., capacity): firings of the consumer that each phase of the producer waits for, in
     a buffer of `capacity` rows; a firing claims space at its start.
-    needed_at, room_at: index in `numbers` of the first of these firings.
+    needed_at, room_at: index in `numbers` of the first of these firings, for the kernel.
     """
 
     def __init__(self, network: Network, partition: Partition, unit: int) -> None:
-        """Take a partition; unit: bytes, an element counts as many units as it has.
+        """Set the partition; unit: bytes in which elements are counted.
 
-        Raises InvalidNetwork where its rows are too many to be listed.
+        Raises InvalidNetwork if its rows are too many to be listed.
         """
         require_few_parts(network)
         self.layers: tuple[Layer, ...] = tuple(network.layer(name) for name in partition.layers)
-        place = {name: number for number, name in enumerate(partition.layers)}
+        number_of = {name: number for number, name in enumerate(partition.layers)}
         edges = [
             PartitionEdge(
                 connection=connection,
-                producer=place[connection.producer],
-                consumer=place[connection.consumer],
+                producer=number_of[connection.producer],
+                consumer=number_of[connection.consumer],
                 rows=(source := network.layer(connection.producer)).shape.rows,
                 row_elements=source.shape.row_elements * (source.element_bytes // unit),
             )
             for connection in network.connections
-            if connection.producer in place and connection.consumer in place
+            if connection.producer in number_of and connection.consumer in number_of
         ]
         self.edges = tuple(sorted(edges, key=lambda edge: (edge.producer, edge.consumer)))
         self._inputs = [network.input_shapes(layer) for layer in self.layers]
@@ -90,6 +89,7 @@ class PartitionRows:
         self.room_at = cache(lambda *firings: self._index(self.room(*firings)))
 
     def _part_rows(self, layer: int, wanted: int | None) -> int:
+        # A layer that fires once has the rows of the whole tensor, whatever is wanted.
         height = self.layers[layer].shape.rows
         rows = height if wanted is None else min(wanted, height)
         return height if len(self.written(layer, rows)) == 1 else rows
@@ -136,7 +136,7 @@ def _firings_to(reached: Sequence[int], amounts: Iterable[int]) -> tuple[int, ..
 class CyclicBlock(NamedTuple):
     """Edges of a partition, any two on a common cycle, and their layers, in order.
 
-    ends: producer and consumer of each edge, as places among the layers of the block.
+    ends: producer and consumer of each edge, as positions among the layers of the block.
     """
 
     edges: tuple[int, ...]
@@ -158,9 +158,9 @@ def blocks_of(layers: int, edges: Sequence[PartitionEdge]) -> tuple[CyclicBlock,
         ),
     )  # fmt: skip
     blocks = []
-    for piece in live_blocks(graph):
-        numbers = tuple(int(channel.name) for channel in piece.channels)
-        members = tuple(sorted(int(actor.name) for actor in piece.actors))
+    for block in live_blocks(graph):
+        numbers = tuple(int(channel.name) for channel in block.channels)
+        members = tuple(sorted(int(actor.name) for actor in block.actors))
         ends = [
             (members.index(edges[number].producer), members.index(edges[number].consumer))
             for number in numbers
@@ -195,13 +195,13 @@ class BlockRates(NamedTuple):
     edges: tuple[EdgeRates, ...]
 
     def held_rows(self, edge: EdgeRates, fired: Sequence[int]) -> int:
-        """Return the most rows of an edge in use when a phase of its consumer starts.
+        """Return the maximum rows of an edge in use when a phase of its consumer starts.
 
         fired: firings of the producer before each phase of the consumer.
         """
         written = (0, *self.written[edge.producer])
         released = (0, *edge.released)
-        return max(written[count] - gone for count, gone in zip(fired, released, strict=False))
+        return max(written[count] - freed for count, freed in zip(fired, released, strict=False))
 
 
 def block_rates(table: PartitionRows, block: CyclicBlock, rows: Sequence[int]) -> BlockRates:
@@ -225,20 +225,20 @@ def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
 
     Enough are the rows that the schedule holds which always fires the deepest enabled layer.
     """
-    waits: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]  # for firings, by layer
+    # For each layer, by layer above it: the firings of that layer that each phase waits for.
+    waits: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]
 
-    def wait(layer: int, other: int, firings: Sequence[int]) -> None:
-        previous = waits[layer].get(other, firings)
-        waits[layer][other] = [max(pair) for pair in zip(previous, firings, strict=True)]
+    def wait(layer: int, above: int, firings: Sequence[int]) -> None:
+        previous = waits[layer].get(above, firings)
+        waits[layer][above] = [max(pair) for pair in zip(previous, firings, strict=True)]
 
     for layer in range(len(waits)):
         for edge in rates.edges:
             if edge.consumer == layer:
                 wait(layer, edge.producer, edge.needed)
-                # Longest chains of waits: the bound of a later layer follows from the layers it
-                # waits for.
+                # Chains of waits: a layer waits for all that its producers wait for.
                 for above, firings in waits[edge.producer].items():
-                    # Of the firings that are needed, the last also waits for `above`.
+                    # The last of the needed firings waits for the firings of `above`.
                     before = [firings[count - 1] if count else 0 for count in edge.needed]
                     wait(layer, above, before)
     least = tuple(
@@ -248,14 +248,15 @@ def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
 
 
 def _rows_deepest_first(rates: BlockRates) -> Rows:
-    """Rows held by each edge if the last enabled layer in the order always fires first."""
+    """Rows held by each edge if the enabled layer that is last in the order always fires."""
     phases = [len(written) for written in rates.written]
     inputs = [
         [number for number, edge in enumerate(rates.edges) if edge.consumer == layer]
         for layer in range(len(phases))
     ]
     fired = [0] * len(phases)
-    before: list[list[int]] = [[] for _ in rates.edges]
+    # For each edge: firings of its producer before each phase of its consumer.
+    fired_before: list[list[int]] = [[] for _ in rates.edges]
 
     def can_fire(layer: int) -> bool:
         if fired[layer] == phases[layer]:
@@ -272,9 +273,9 @@ def _rows_deepest_first(rates: BlockRates) -> Rows:
         while not can_fire(layer):
             layer -= 1
         for number in inputs[layer]:
-            before[number].append(fired[rates.edges[number].producer])
+            fired_before[number].append(fired[rates.edges[number].producer])
         fired[layer] += 1
-    return tuple(rates.held_rows(*pair) for pair in zip(rates.edges, before, strict=True))
+    return tuple(rates.held_rows(*pair) for pair in zip(rates.edges, fired_before, strict=True))
 
 
 def block_storage(
@@ -282,24 +283,24 @@ def block_storage(
 ) -> tuple[Rows, int]:
     """Return the rows of the smallest buffers of a block, and a lower bound on their elements.
 
-    row_elements: of each edge. held: `held_rows` of the rates, if known. A search that has looked at
-    EFFORT distributions ends with the smallest buffers until then, above their lower bound.
+    row_elements: of each edge. held: `held_rows` of the rates, if known. The search ends after EFFORT
+    distributions, with the smallest buffers so far.
     """
-    least, used = held or held_rows(rates)
+    least, enough = held or held_rows(rates)
 
     def size(capacities: Sequence[int]) -> int:
         return sum(map(mul, capacities, row_elements))
 
-    if least == used:
-        return used, size(used)
+    if least == enough:
+        return enough, size(enough)
     graph = _graph(rates, row_elements)
     storage = smallest_storage(graph, SearchSpace(unit="bytes"), budget=Stop(steps=EFFORT))
     if storage.reason.has(Ended.INTERRUPTED):
-        raise KeyboardInterrupt  # it ends all the work around the search
+        raise KeyboardInterrupt  # ends the calling search, too
     bound = max(size(least), storage.lower_bound)
     # The search may end early with more than the simple schedule needs.
-    if storage.point is None or storage.point.size > size(used):
-        return used, bound
+    if storage.point is None or storage.point.size > size(enough):
+        return enough, bound
     return tuple(storage.point.capacities[str(number)] for number in range(len(rates.edges))), bound
 
 
