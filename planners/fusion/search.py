@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -278,8 +279,7 @@ class _RowGroups:
         self._layer_order, self._terms, self._table, self._times = layer_order, terms, table, times
         self._moves = GroupMoves(layer_order, table)
         self._largest_element = max(map(table.bytes_of, layer_order.layers))
-        self._costs: dict[tuple[int, int], MoveCost] = {}
-        self._time: dict[int, int] = {}
+        self._cost, self._section_time = cache(self._new_cost), cache(self._new_section_time)
 
     def ending(self, upto: int) -> Iterator[FusionPoint]:
         """Yield the groups that end before a section, the shortest first.
@@ -318,20 +318,15 @@ class _RowGroups:
             lines += inside.lines
             staging = max(staging, inside.passing, inside.last + row_bytes)
 
-    def _cost(self, section: int, entry: int) -> MoveCost:
+    def _new_cost(self, section: int, entry: int) -> MoveCost:
         """The cost of a section. entry: WHOLE for a whole input in memory, else rows per firing."""
-        if (section, entry) not in self._costs:
-            stages = tuple(row_stages(self._layer_order, section, section + 1))
-            move = GroupMove(section, section + 1, stages)
-            self._costs[section, entry] = self._moves.cost(move, entry)
-        return self._costs[section, entry]
+        stages = tuple(row_stages(self._layer_order, section, section + 1))
+        return self._moves.cost(GroupMove(section, section + 1, stages), entry)
 
-    def _section_time(self, section: int) -> int:
+    def _new_section_time(self, section: int) -> int:
         """The nanoseconds of the stages of a section."""
-        if section not in self._time:
-            stages = row_stages(self._layer_order, section, section + 1)
-            self._time[section] = sum(map(self._times.of_stage, stages))
-        return self._time[section]
+        stages = row_stages(self._layer_order, section, section + 1)
+        return sum(map(self._times.of_stage, stages))
 
 
 def front(options: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from heapq import heapify
 from itertools import product
 from math import prod
@@ -86,7 +87,7 @@ class OpenChoices:
             key = (edge.member, edge.connection.producer) if shares_tensors else number
             tensors.setdefault(key, []).append((edge, stay))
         self._tensors = list(tensors.values())
-        self._rows_of_block: dict[tuple[int, Choices], tuple[int, ...]] = {}
+        self._least_rows = cache(self._least_rows_of_block)
         self._begun = [bits | 1 << layer for layer, bits in enumerate(model.awaiting)]
         self.genes = [
             {model.table.part_rows(layer, gene): gene for gene in genes}
@@ -136,10 +137,7 @@ class OpenChoices:
         fixed: list[int | None] = [None] * len(least)
         for number, block in enumerate(self.model.blocks):
             choices_of_block = tuple([choices[layer] for layer in block.layers])
-            key = number, choices_of_block
-            if key not in self._rows_of_block:
-                self._rows_of_block[key] = self._least_rows(number, choices_of_block)
-            rows = self._rows_of_block[key]
+            rows = self._least_rows(number, choices_of_block)
             is_fixed = all(len(choice) == 1 for choice in choices_of_block)
             for edge, count in zip(block.edges, rows, strict=True):
                 least[edge] = count
@@ -147,7 +145,7 @@ class OpenChoices:
                     fixed[edge] = count
         return least, fixed
 
-    def _least_rows(self, number: int, choices: Choices) -> tuple[int, ...]:
+    def _least_rows_of_block(self, number: int, choices: Choices) -> tuple[int, ...]:
         """The minimum rows of each edge of a block; choices: of the layers of the block."""
         block = self.model.blocks[number]
         # All combinations give the exact minimum of each edge; beyond the limit pairs of layers

@@ -244,7 +244,7 @@ class Archive:
         below = at_most(new, ranks)
         equal = below & at_most(ranks, new).T
         earlier = indices[count:, None] < indices[None, :]
-        dominated = (below & (~equal | earlier)).any(axis=0)
+        dominated: Truths = np.any(below & (~equal | earlier), axis=0)
         dominated[count:] |= at_most(ranks[:count], new).any(axis=0)
         self.points = tuple(candidates[index] for index in np.flatnonzero(~dominated))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 from cnn2csdf.granularity import require_few_parts
@@ -23,7 +24,6 @@ from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.traffic.convolution import ArrayBytes
 from planners.traffic.fused.bounds import network_traffic_bound, seen_elements, stage_traffic_bound
-from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.stages import TraversalStep, groups_of, stages_of
 from planners.traffic.nest import Halo, LayerTraffic, listing
@@ -120,8 +120,8 @@ class NetworkSearch:
             if stage.convolution is not None:
                 check_lengths(stage.convolution)
         self._nests = NestSearches()
-        self._by_group: dict[FusedGroup, GroupSearch] = {}
-        self._by_stages: dict[tuple[int, int], tuple[GroupSearch, ...]] = {}
+        self._search_of = cache(GroupSearch)  # equal groups share a search
+        self._searches_of = cache(self._searches_of_stages)
 
     def best(
         self, buffer_bytes: int, longest: int | None = None, budget: Budget = None
@@ -232,15 +232,9 @@ class NetworkSearch:
             fused=best,
         )
 
-    def _searches_of(self, first: int, end: int) -> tuple[GroupSearch, ...]:
-        """Return the searches of stages [first, end) as one group, shared by equal groups."""
-        if (first, end) not in self._by_stages:
-            groups = list(groups_of(self.stages, first, end))
-            for group in groups:
-                if group not in self._by_group:
-                    self._by_group[group] = GroupSearch(group)
-            self._by_stages[first, end] = tuple(self._by_group[group] for group in groups)
-        return self._by_stages[first, end]
+    def _searches_of_stages(self, first: int, end: int) -> tuple[GroupSearch, ...]:
+        """Return the searches of stages [first, end) as one group."""
+        return tuple(map(self._search_of, groups_of(self.stages, first, end)))
 
 
 class FusedRun(Protocol):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import permutations, product
 from math import isqrt
 from typing import NamedTuple
@@ -218,31 +219,16 @@ class _Choice(NamedTuple):
 
 
 class NestSearches:
-    """Searches for the nests of several layers: those of equal groups and axes are shared.
+    """Searches for the nests of several layers, which share searches of equal groups and axes.
+
+    of_group: the search for a group of a layer; arguments as of NestSearch.
 
     A limit of steps counts shared steps once. Results are shared within this object only, so earlier
     calls have no effect on the reach of a limit.
     """
 
     def __init__(self) -> None:
-        self._of_group: dict[tuple[ConvolutionLoops, Halo, ArrayBytes], NestSearch] = {}
-        self._along_axis: dict[tuple[ReceptiveField, Cuts], AxisTiles] = {}
-
-    def of_group(
-        self, group: ConvolutionLoops, halo: Halo, sizes: ArrayBytes = ELEMENTS
-    ) -> NestSearch:
-        """Return the search for one group of a layer."""
-        key = group, halo, sizes
-        if key not in self._of_group:
-            self._of_group[key] = NestSearch(group, halo, sizes, self.along_axis)
-        return self._of_group[key]
-
-    def along_axis(self, axis: ReceptiveField, cuts: Cuts) -> AxisTiles:
-        """Return the tiles along an axis."""
-        key = axis, cuts
-        if key not in self._along_axis:
-            self._along_axis[key] = AxisTiles(axis, cuts)
-        return self._along_axis[key]
+        self.of_group = cache(partial(NestSearch, along_axis=cache(AxisTiles)))
 
 
 class NestSearch:
@@ -252,7 +238,8 @@ class NestSearch:
         self,
         group: ConvolutionLoops,
         halo: Halo,
-        sizes: ArrayBytes,
+        sizes: ArrayBytes = ELEMENTS,
+        *,
         along_axis: Callable[[ReceptiveField, Cuts], AxisTiles],
     ) -> None:
         self._group = group

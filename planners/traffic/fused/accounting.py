@@ -12,6 +12,7 @@ schedules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import NamedTuple, TypeVar
 
 from planners.plan.regions import COLUMNS, ROWS
@@ -318,6 +319,8 @@ class CutTables:
     weights: for each layer, bytes of the weights that take part in the result.
     outputs: bytes written to DRAM.
     last_readers, inner, input_waits: those of the group.
+    outer_profiles, inner_profiles: the distinct profiles of tiles along an axis, each for all maps;
+    arguments as of `cut`.
     """
 
     def __init__(self, group: FusedGroup) -> None:
@@ -334,40 +337,23 @@ class CutTables:
         self.input_waits = group.input_waits
         self.outputs = sum(map(group.bytes, group.outputs))
         self.weights = weights_of(group)
-        self._cuts: dict[tuple[int, int, bool, bool], AxisCut] = {}
-        self._totals: dict[tuple[int, int, bool, bool], tuple[AxisTotals, ...]] = {}
-        self._outer: dict[AxisKey, list[tuple[OuterProfile, ...]]] = {}
-        self._inner: dict[AxisKey, list[tuple[InnerProfile, ...]]] = {}
+        self._cut, self._totals = cache(partial(axis_cut, group)), cache(self._totals_of_maps)
+        self.outer_profiles = cache(lambda *axis: self._profiles(axis, outer_profiles))
+        self.inner_profiles = cache(lambda *axis: self._profiles(axis, inner_profiles))
 
     def cut(self, axis: int, tiles: int, halo: Halo, input_halo: Halo) -> AxisCut:
         """Return the cut of an axis into tiles."""
-        key = axis, tiles, halo.is_once, input_halo.is_once
-        if key not in self._cuts:
-            self._cuts[key] = axis_cut(
-                self.group, axis, tiles, makes_once=key[2], reads_once=key[3]
-            )
-        return self._cuts[key]
+        return self._cut(axis, tiles, makes_once=halo.is_once, reads_once=input_halo.is_once)
 
     def totals(self, axis: int, tiles: int, halo: Halo, input_halo: Halo) -> tuple[AxisTotals, ...]:
         """Return the totals of every map along an axis."""
-        key = axis, tiles, halo.is_once, input_halo.is_once
-        if key not in self._totals:
-            cut = self.cut(axis, tiles, halo, input_halo)
-            numbers = range(self.group.length + 1)
-            self._totals[key] = tuple(axis_totals(cut, number) for number in numbers)
-        return self._totals[key]
+        return self._totals(axis, tiles, makes_once=halo.is_once, reads_once=input_halo.is_once)
 
-    def outer_profiles(self, *key: *AxisKey) -> list[tuple[OuterProfile, ...]]:
-        """Return the distinct profiles of tiles along the outer axis, each for all maps."""
-        if key not in self._outer:
-            self._outer[key] = self._profiles(key, outer_profiles)
-        return self._outer[key]
-
-    def inner_profiles(self, *key: *AxisKey) -> list[tuple[InnerProfile, ...]]:
-        """Return the distinct profiles of tiles along the inner axis, each for all maps."""
-        if key not in self._inner:
-            self._inner[key] = self._profiles(key, inner_profiles)
-        return self._inner[key]
+    def _totals_of_maps(
+        self, axis: int, tiles: int, *, makes_once: bool, reads_once: bool
+    ) -> tuple[AxisTotals, ...]:
+        cut = self._cut(axis, tiles, makes_once=makes_once, reads_once=reads_once)
+        return tuple(axis_totals(cut, number) for number in range(self.group.length + 1))
 
     def _profiles(
         self, key: AxisKey, profiles_of_map: Callable[[AxisCut, int, Halo], list[Profile]]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -131,8 +132,8 @@ class GroupSearch:
         self._sizes = tuple(layer.weight_bytes for layer in group.layers)
         self._grids = sorted(grids(group), key=lambda tiles: (tiles[0] * tiles[1], tiles))
         self._finest: Tiles = group.dims(group.length)[1:]
-        self._candidates: dict[Tiles, list[_ScheduleCandidate]] = {}
-        self._bytes_by_tiles: dict[Tiles, int] = {}
+        self._candidates_with = cache(self._sorted_candidates)
+        self._minimum_bytes = cache(self._minimum_inner_bytes)
 
     def best(
         self, buffer: int, below: int | None = None, budget: Budget = None
@@ -200,26 +201,19 @@ class GroupSearch:
         streamed_weights = self._weights - min(room, self._weights)
         return self._weights + (tiles[0] * tiles[1] - 1) * streamed_weights
 
-    def _minimum_bytes(self, tiles: Tiles) -> int:
+    def _minimum_inner_bytes(self, tiles: Tiles) -> int:
         """Lower bound on the buffer bytes of the inner maps with these tiles."""
-        if tiles not in self._bytes_by_tiles:
-            has_bound = not can_hold_one_map(self.group)
-            self._bytes_by_tiles[tiles] = (
-                minimum_working_bytes(tiles, self._tables) if has_bound else 0
-            )
-        return self._bytes_by_tiles[tiles]
+        return 0 if can_hold_one_map(self.group) else minimum_working_bytes(tiles, self._tables)
 
-    def _candidates_with(self, tiles: Tiles) -> list[_ScheduleCandidate]:
+    def _sorted_candidates(self, tiles: Tiles) -> list[_ScheduleCandidate]:
         """All schedules with these tiles, by their traffic without weights."""
-        if tiles not in self._candidates:
-            candidates = [
-                _ScheduleCandidate(
-                    schedule, moved(schedule, self._tables).total - self._weights * schedule.count
-                )
-                for schedule in _schedules(self.group, tiles)
-            ]
-            self._candidates[tiles] = sorted(candidates, key=lambda candidate: candidate.maps_moved)
-        return self._candidates[tiles]
+        candidates = [
+            _ScheduleCandidate(
+                schedule, moved(schedule, self._tables).total - self._weights * schedule.count
+            )
+            for schedule in _schedules(self.group, tiles)
+        ]
+        return sorted(candidates, key=lambda candidate: candidate.maps_moved)
 
 
 def answer_of(
