@@ -5,8 +5,9 @@ from the frame (dynamic range). A library of integers therefore has two sets of 
 those of its floating-point layers (`RealTables`), in which functions and types are renamed.
 
 Contents: `LayerCalls` selects the calls of a stage; `dynamic_call` has those of dynamic range;
-`ChannelBlocks` are the numbers of a stage tiled by channel, which calls variants of the kernels;
-`steps_of` has the elementwise operators after a layer, which become steps on its output rows, in place.
+`ChannelBlocks` are the numbers of a stage tiled by channel, which calls variants of the kernels: in C a
+channel block is a `share`, and a layer tiled by channel is `sliced`; `steps_of` has the elementwise
+operators after a layer, which become steps on its output rows, in place.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,7 +61,8 @@ REAL = 4  # bytes of a floating-point number
 class LayerCalls:
     """Emitter of the kernel calls of the layers of a network, and of the steps after them.
 
-    unit: bytes of an element of the arena. steps, real_steps: initialisers of the steps after layers
+    unit: bytes of an element of the arena. is_short: whether all integers are int16; is_single: whether
+    they are requantised in single precision. steps, real_steps: initialisers of the steps after layers
     of the element type of the arena, and after floating-point layers of a quantised network.
     """
 
@@ -155,7 +158,12 @@ class LayerCalls:
         first = nodes[0]
         match mode:
             case "BY_PARTS":
-                calls = [self._blocks_call(node, blocks.get(node.layer.name)) for node in nodes]
+                calls = [
+                    self._block_call(node, blocks[node.layer.name])
+                    if node.layer.name in blocks
+                    else self._call(node)
+                    for node in nodes
+                ]
             case "INTO_SUMS":
                 calls = [sums_call(first) if first.is_real else integer_sums_call(first)]
             case "BY_CHANNELS":
@@ -177,38 +185,32 @@ class LayerCalls:
         return (call_of if node.is_real else integer_call)(node, packed)
 
     def _as_written(self, node: LayerNode, call: KernelCall) -> KernelCall:
-        """Return the call with the names of functions and types in the library."""
+        """Return the call with the names that its function and type have in the library.
+
+        A layer that converts integers to floating point calls a variant of its kernel that finishes
+        with floating-point steps, if steps follow the layer.
+        """
         if node.layer.epilogue and self._gives_reals(node.layer) and not node.is_real:
-            # The layer converts integers to floating point; floating-point steps follow it.
-            self.tables.wanted.add(call.function)
-            self.real_tables.wanted.add("finish_behind")
             finishing = KernelCall(f"{call.function}_and_finish", call.parameters)
-            self.tables.wanted.add(finishing.function)
+            self.tables.wanted |= {call.function, finishing.function}
+            self.real_tables.wanted.add("finish_behind")
             return finishing
         if call.function != NULL:
             node.tables.wanted.add(call.function)
         return KernelCall(*map(as_real, call)) if self.is_integer and node.is_real else call
 
-    def _blocks_call(self, node: LayerNode, blocks: ChannelBlocks | None) -> KernelCall:
-        """Return the call for a layer of a stage tiled by channel; blocks: None for a whole layer.
+    def _block_call(self, node: LayerNode, blocks: ChannelBlocks) -> KernelCall:
+        """Return the call that computes a channel block of a layer.
 
-        The call has the parameters of the whole layer, with filters packed block by block. Raises
+        It refers to the parameters of the whole layer, with filters packed block by block. Raises
         UnsupportedOperator for a kernel without a variant for channel blocks.
         """
-        if blocks is None:
-            return self._call(node)
-        bank, kernel = node.layer.operator.filter_bank, None
+        bank, packed = node.layer.operator.filter_bank, None
         if bank is not None:
-            filters = node.weights["kernel"]
-            if blocks.accumulates:
-                pieces = [filters[:, first:end] for first, end in pairwise(blocks.bounds)]
-            else:  # blocks do not cross the bounds of groups
-                groups = range(0, len(filters), len(filters) // bank.groups)
-                bounds = sorted({*blocks.bounds, *groups})
-                pieces = [filters[first:end] for first, end in pairwise(bounds)]
             packing = packed_filters if node.is_real else packed_rows
-            kernel = np.concatenate([packing(piece, 1) for piece in pieces])
-        whole = self._call(node, kernel)
+            filters_of_blocks = blocks.split(node.weights["kernel"], bank.groups)
+            packed = np.concatenate([packing(filters, 1) for filters in filters_of_blocks])
+        whole = self._call(node, packed)
         function = "sum_parts" if blocks.accumulates else BLOCK_KERNELS.get(whole.function)
         if function is None:
             raise node.refusal("in parts of its channels")
@@ -273,10 +275,12 @@ def _integer_product(node: LayerNode, operator: op.IntegerProduct) -> KernelCall
     if units is not None:
         values, zero = _in_bytes(node, "matrix")
         symbol = node.symbol("matrix", values)
-    # Zero points are the inputs after the matrices; -1 stands for a missing zero point.
-    indices = iter(range(2 if units is None else 1, len(node.inputs)))
-    left, right = (next(indices) if has else -1 for has in operator.has_zeros)
-    zeros = {"left_zero": left, "right_zero": right, "zero_with": zero}
+    # The inputs after the matrices are the zero points that the product has: of the left, of the right.
+    has_left, has_right = operator.has_zeros
+    first = 2 if units is None else 1
+    left_zero = first if has_left else -1  # indices of inputs; -1: no zero point
+    right_zero = first + has_left if has_right else -1
+    zeros = {"left_zero": left_zero, "right_zero": right_zero, "zero_with": zero}
     axes = product_fields(node, units, REAL)
     return node.call("multiply_by_range", "product_by_range", axes=axes, values=symbol, **zeros)
 
@@ -291,7 +295,7 @@ def _in_bytes(node: LayerNode, role: str) -> tuple[Array, int]:
     return (array + zero).astype(np.int8), zero
 
 
-BLOCK_KERNELS = {  # the kernel of a layer: its variant for a channel block
+BLOCK_KERNELS = {  # the kernel of a whole layer: the kernel of a channel block
     "convolve": "convolve_share",
     "convolve_as_reals": "convolve_as_reals_share",
     "depthwise_conv": "depthwise_conv_share",
@@ -310,7 +314,8 @@ class ChannelBlocks:
     """The channel blocks of a layer in a stage tiled by channel.
 
     channels: the tiled channels, of the result or, for the accumulating layer, of the input.
-    block_channels: channels of each block but perhaps the last. count: the number of blocks.
+    block_channels: channels of each block but the last with channels. count: the number of blocks, of
+    which the last may be empty: 5 channels in 4 blocks are 2, 2, 1 and 0.
     accumulating_index: of the accumulating layer in the stage; accumulates: whether it is this layer.
     """
 
@@ -320,10 +325,13 @@ class ChannelBlocks:
     accumulating_index: int
     accumulates: bool
 
-    @property
-    def bounds(self) -> tuple[int, ...]:
-        """Return the first channel of each block, and the end of the last block."""
-        return (*range(0, self.channels, self.block_channels), self.channels)
+    def split(self, filters: Array, groups: int) -> list[Array]:
+        """Return the filters of each block: their inputs in the block, if the layer accumulates."""
+        bounds = {*range(0, self.channels, self.block_channels), self.channels}
+        if self.accumulates:
+            return [filters[:, first:end] for first, end in pairwise(sorted(bounds))]
+        bounds |= {*range(0, len(filters), len(filters) // groups)}  # filters of one group only
+        return [filters[first:end] for first, end in pairwise(sorted(bounds))]
 
 
 def channel_blocks(network: Network, stage: Stage) -> dict[str, ChannelBlocks]:
@@ -371,15 +379,42 @@ def most_neighbours(node: LayerNode) -> int:
     return max(step.channels_before for step in (node.layer.operator, *node.layer.epilogue))
 
 
-def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:
-    """Return the initialiser of an elementwise step: a function of steps.c and its parameters.
+class _Step(NamedTuple):
+    """An elementwise step in C.
 
-    prefix: of the roles of weights, the position of a fused operator.
+    function: of steps.c, without `step_`. numbers: at most two. arrays: symbols, at most two; None: no
+    array. strides: of the first array, from a channel and from a column to the next.
     """
-    shape, functions = node.layer.shape, defined_names("steps.c")
-    numbers: tuple[float, ...] = ()  # at most two
-    arrays: tuple[str | None, ...] = ()  # at most two
-    strides = (0, 0)
+
+    function: str
+    numbers: tuple[float, ...] = ()
+    arrays: tuple[str | None, ...] = ()
+    strides: tuple[int, int] = (0, 0)
+
+    @property
+    def name(self) -> str:
+        """Return the C function."""
+        return f"step_{self.function.replace(' ', '_')}"
+
+
+def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:
+    """Return the initialiser of the step of an elementwise operator.
+
+    prefix: of the roles of its weights in the layer: the position of a fused operator.
+    """
+    step = _step_of(node, operator, weights, prefix)
+    if step.name not in defined_names("steps.c") and not isinstance(c_of(operator), StepInC):
+        raise node.refusal(f"of the function {step.name.removeprefix('step_')!r}")
+    node.tables.wanted.add(step.name)
+    numbers = [float(number) for number in (*step.numbers, 0, 0)[:2]]
+    return step_initialiser(step.name, numbers, (*step.arrays, None, None)[:2], step.strides)
+
+
+def _step_of(
+    node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], prefix: str
+) -> _Step:
+    """Return the step of an elementwise operator, with its arrays among the parameters in C."""
+    shape = node.layer.shape
 
     def by_channel(role: str, values: Array) -> str:
         """Return the symbol of a parameter per channel of a map, or per element of other tensors."""
@@ -388,49 +423,41 @@ def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], 
 
     match operator:
         case op.Activation(function="prelu"):
-            function, arrays = "prelu", (by_channel("slope", weights["slope"]),)
-        case op.Activation(function=function, parameters=numbers):
-            pass
+            return _Step("prelu", arrays=(by_channel("slope", weights["slope"]),))
+        case op.Activation():
+            return _Step(operator.function, operator.parameters)
         case op.BatchNormalization():
-            function, affine = "affine", operator.factors_and_offsets(weights)
-            arrays = tuple(
-                by_channel(role, array.astype(np.float32))
-                for role, array in zip(("scale", "shift"), affine, strict=True)
+            scale, shift = (
+                array.astype(np.float32) for array in operator.factors_and_offsets(weights)
             )
-        case op.LocalResponseNormalization(size=size):
+            return _Step("affine", arrays=(by_channel("scale", scale), by_channel("shift", shift)))
+        case op.LocalResponseNormalization():
             if not shape.is_map and shape.elements != shape.channels:
                 raise node.refusal("with a normalisation over channels, on a tensor that is no map")
-            function, numbers = "neighbours", (operator.beta, operator.bias)
-            arrays = (None, node.derived(f"{prefix}factor"))
-            strides = (size, (size - 1) // 2)  # channels of a sum, and those before its own
+            return _Step(
+                "neighbours",
+                numbers=(operator.beta, operator.bias),
+                arrays=(None, node.derived(f"{prefix}factor")),
+                # Instead of strides: the channels of a sum, and those before its own.
+                strides=(operator.size, (operator.size - 1) // 2),
+            )
         case op.Elementwise(constant=tuple()):
             constant = constant_fields(node, weights["constant"], f"{prefix}constant")
-            arrays, strides = (str(constant.values),), (constant.channel, constant.column)
-            function = f"constant {operator.function}"
-            if operator.constant_first and _step_name(f"{function} first") in functions:
-                function += " first"
+            strides = constant.channel, constant.column
+            step = _Step(f"constant {operator.function}", (), (str(constant.values),), strides)
+            first = step._replace(function=f"{step.function} first")
+            # Functions that commute have no variant with the constant first.
+            has_first = operator.constant_first and first.name in defined_names("steps.c")
+            return first if has_first else step
         case op.Softmax():
-            function = "softmax"
+            return _Step("softmax")
         case op.Identity():
-            function, numbers = "clip", (-np.inf, np.inf)
-        case _:  # an operator of another package, whose C is an expression
-            source = c_of(operator)
-            if not isinstance(source, StepInC):
-                fused = f"with {type(operator).__name__} fused behind it"
-                raise node.refusal(fused if prefix else "as a step on elements")
-            function, numbers = source.name, source.numbers(operator)
-            functions |= {_step_name(function)}
-    name = _step_name(function)
-    if name not in functions:
-        raise node.refusal(f"of the function {name.removeprefix('step_')!r}")
-    node.tables.wanted.add(name)
-    both = [float(number) for number in (*numbers, 0, 0)[:2]]
-    return step_initialiser(name, both, (*arrays, None, None)[:2], strides)
-
-
-def _step_name(function: str) -> str:
-    """Return the C function of a step."""
-    return f"step_{function.replace(' ', '_')}"
+            return _Step("clip", (-np.inf, np.inf))
+    source = c_of(operator)  # of an operator of another package: an expression
+    if isinstance(source, StepInC):
+        return _Step(source.name, source.numbers(operator))
+    fused = f"with {type(operator).__name__} fused behind it"
+    raise node.refusal(fused if prefix else "as a step on elements")
 
 
 register(

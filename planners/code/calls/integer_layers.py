@@ -38,7 +38,7 @@ from planners.code.calls.layers import (
     transposed_call,
 )
 from planners.code.calls.moves import pad_call, scattering_call
-from planners.code.calls.reductions import cube, detections_call, product_fields, reduced_to
+from planners.code.calls.reductions import cube_fields, detections_call, product_fields, result_axes
 from planners.code.calls.rescaling import (
     ELEMENTS,
     attending,
@@ -234,7 +234,7 @@ def _reduction(node: LayerNode, operator: op.Reduction) -> KernelCall:
             is_sum = function == "sum"
             return mean_call(node, axes, count, keeps=operator.keeps, is_sum=is_sum)
         case "max" | "min" as function:
-            over = cube(node, axes, reduced_to(node, axes, keeps=operator.keeps))
+            over = cube_fields(node, axes, result_axes(node, axes, keeps=operator.keeps))
             sign = 1 if function == "max" else -1
             return node.call("reduce_extreme", "extreme_over", axes=over, sign=sign)
     raise node.refusal(f"of quantised integers: {operator.in_words()}")
@@ -246,14 +246,14 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
         if operator.is_logarithm:
             raise node.refusal("of quantised integers: its logarithm")
         result_type(node)
-        over = cube(node, operator.axes)
+        over = cube_fields(node, operator.axes)
         tables = {role: node.derived(role) for role in ("powers", "reciprocals")}
         ratio = factor_fields(softmax_multiplier(input_type(node).scale))
         return node.call("softmax_short", "softmax_by_tables", axes=over, **tables, **ratio)
     result = result_type(node)
     if operator.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
         raise node.refusal("of quantised integers, but to shares of 256")
-    over = cube(node, operator.axes)
+    over = cube_fields(node, operator.axes)
     return node.call("softmax", "softmax_over", axes=over, **softmax_fields(node))
 
 
@@ -432,7 +432,7 @@ def _wide_softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
     is_together = along == shape.row_elements // shape.width
     if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
         raise node.refusal(f"of {elements[0].value} to {elements[1].value}")
-    over = cube(node, operator.axes)
+    over = cube_fields(node, operator.axes)
     return node.call("softmax_wide", "softmax_over", axes=over, **softmax_fields(node))
 
 
@@ -535,9 +535,9 @@ def _streamed_product(node: LayerNode, operator: op.StreamedProduct) -> KernelCa
 def _extreme_place(node: LayerNode, operator: op.ExtremePlace) -> KernelCall:
     """The index of an extreme among integers (argmax or argmin), as a floating-point number."""
     axes, slots = (operator.axis,), REAL_BYTES // node.element.bytes
-    to = reduced_to(node, axes, keeps=True)
+    to = result_axes(node, axes, keeps=True)
     first, second, third = (slots * step for step in to.steps)
-    over = cube(node, axes, to._replace(steps=(first, second, third)))
+    over = cube_fields(node, axes, to._replace(steps=(first, second, third)))
     flags = {"is_smallest": operator.function == "min", "takes_last": operator.takes_last}
     return node.call("place_of_integer_extreme", "extreme", axes=over, **flags)
 
@@ -547,7 +547,9 @@ def _unit_length(node: LayerNode, operator: op.UnitLength) -> KernelCall:
         raise node.refusal("of integers of 16 bits")
     times, raised = (128, 0) if result_type(node).is_unsigned else (1, 7)
     numbers = {"zero": input_type(node).zero_point, "times": times, "raised": raised}
-    return node.call("unit_length", "unit_scaling", axes=cube(node, (operator.axis,)), **numbers)
+    return node.call(
+        "unit_length", "unit_scaling", axes=cube_fields(node, (operator.axis,)), **numbers
+    )
 
 
 def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:

@@ -1,9 +1,13 @@
 """C calls for reductions, softmax, normalisations by statistics of the tensor, and matrix products.
 
-The kernels have three nested loops. They view a tensor as three axes: a feature map as channels, rows
-and columns; any other tensor as the axes before the reduced axes, the reduced axes, and the axes after
-them. Elements of a map have strides within a row only, because a kernel asks for the address of each
-row, which may be in a ring buffer. So the stride of the rows is 0.
+The kernels have three nested loops, so they view a tensor as three axes. A feature map has channels,
+rows and columns, of which any may be reduced. Of any other tensor the reduced axes are consecutive.
+They are the second axis, those before them the first, those after them the third: a tensor of
+2 x 3 x 4 x 5 that is reduced over axes 1 and 2 has 2, 12 and 5 elements along the three.
+
+The address of an element is that of its row plus index times stride for each axis. A kernel asks for
+the address of a row of a map by its number, because the row may be in a ring buffer. So the rows of a
+map have stride 0. A tensor that is no map is one row.
 """
 
 from __future__ import annotations
@@ -23,9 +27,9 @@ UNSCALED: Fields = {"scale": None, "shift": None, "scale_steps": (0, 0, 0), "eps
 
 
 class ReductionAxes(NamedTuple):
-    """A tensor viewed with three axes, their sizes and strides (steps).
+    """A tensor viewed with three axes: their sizes, and their strides (steps) in elements.
 
-    A stride of 0 belongs to the rows of a map, or, in a result, to a reduced axis.
+    In a result, reduced axes have the size of the input and stride 0.
     """
 
     sizes: tuple[int, int, int]
@@ -37,12 +41,13 @@ class ReductionAxes(NamedTuple):
         return {f"{name}_steps": self.steps, f"{name}_is_map": self.is_map}
 
 
-def _three_axes(shape: Shape, first: int, end: int) -> ReductionAxes:
-    """The three axes of a tensor; of no map, those before `first`, [first, end), and from `end` on."""
-    if shape.is_map:
-        channels, height, width = shape.dims
-        return ReductionAxes((channels, height, width), (1, 0, channels), is_map=True)
+def _three_axes(shape: Shape, reduced: Sequence[int]) -> ReductionAxes:
+    """The three axes of a tensor. reduced: not read for a map."""
     dims = shape.dims
+    if shape.is_map:
+        channels, height, width = dims
+        return ReductionAxes((channels, height, width), (1, 0, channels), is_map=True)
+    first, end = reduced[0], reduced[-1] + 1
     return _contiguous((prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])))
 
 
@@ -51,62 +56,63 @@ def _contiguous(sizes: tuple[int, int, int]) -> ReductionAxes:
     return ReductionAxes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
 
 
-def cube(
+def _input_axes(node: LayerNode, reduced: Sequence[int]) -> tuple[ReductionAxes, tuple[bool, ...]]:
+    """The three axes of the input, and which of them are reduced."""
+    shape = node.inputs[0]
+    is_one_range = bool(reduced) and [*reduced] == [*range(reduced[0], reduced[-1] + 1)]
+    if not is_one_range and not (shape.is_map and reduced):
+        raise node.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
+    is_reduced = (False, True, False)
+    if shape.is_map:
+        is_reduced = (0 in reduced, 1 in reduced, 2 in reduced)
+    return _three_axes(shape, reduced), is_reduced
+
+
+def cube_fields(
     node: LayerNode,
     reduced: Sequence[int],
     to: ReductionAxes | None = None,
     scales: Fields = UNSCALED,
 ) -> Fields:
-    """Return the fields of the C structure `cube`: a function over consecutive axes of the input.
+    """Return the fields of the C structure `cube`: the three axes of a function over some axes.
 
-    reduced: these axes. to: strides of the result; None: those of the input. scales: fields of the
-    trained scale and shift of a normalisation.
+    reduced: the axes of the input that the function reduces or normalises, ascending. to: strides of
+    the result; None: those of the input. scales: fields of the trained scale and shift of a
+    normalisation. Raises UnsupportedOperator for axes of no map that are not consecutive.
     """
-    shape = node.inputs[0]
-    if not shape.is_map and tuple(reduced) != tuple(range(reduced[0], reduced[-1] + 1)):
-        raise node.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
-    source = _three_axes(shape, reduced[0], reduced[-1] + 1)
-    target = to or source
-    sizes = {"sizes": source.sizes, "is_reduced": _reduced_flags(shape, reduced)}
-    return {**sizes, **source.fields("from"), **target.fields("to"), **scales}
+    source, is_reduced = _input_axes(node, reduced)
+    sizes = {"sizes": source.sizes, "is_reduced": is_reduced}
+    return {**sizes, **source.fields("from"), **(to or source).fields("to"), **scales}
 
 
-def _reduced_flags(shape: Shape, reduced: Sequence[int]) -> tuple[bool, ...]:
-    """Which of the three axes are reduced."""
-    return tuple(axis in reduced for axis in range(3)) if shape.is_map else (False, True, False)
-
-
-def reduced_to(node: LayerNode, axes: Sequence[int], *, keeps: bool) -> ReductionAxes:
-    """Return the axes of the result of a reduction over some axes."""
-    shape, result = node.inputs[0], node.layer.shape
-    sizes = _three_axes(shape, axes[0], axes[-1] + 1).sizes
-    flags = _reduced_flags(shape, axes)
-    if shape.is_map and result.is_map and keeps:
-        steps = (0 if flags[0] else 1, 0, 0 if flags[2] else result.channels)
-        to = ReductionAxes(sizes, steps, is_map=not flags[1])
-    else:
-        sizes_of_result = [1 if flag else size for flag, size in zip(flags, sizes, strict=True)]
-        strides = strides_of(sizes_of_result)
-        first, second, third = (
-            0 if flag else stride for flag, stride in zip(flags, strides, strict=True)
-        )
-        to = ReductionAxes(sizes, (first, second, third), is_map=False)
-    if result.is_map and not shape.is_map:
+def result_axes(node: LayerNode, reduced: Sequence[int], *, keeps: bool) -> ReductionAxes:
+    """Return the axes of the result of a reduction. keeps: reduced axes stay, with size 1."""
+    source, is_reduced = _input_axes(node, reduced)
+    is_map = node.inputs[0].is_map
+    if node.layer.shape.is_map and not is_map:
         raise node.refusal("that makes feature maps of a tensor of more axes")
-    return to
+    if node.layer.shape.is_map and keeps:
+        strides = [1, 0, node.layer.shape.channels]
+        is_map = not is_reduced[1]  # a map of one row has no other rows to ask for
+    else:
+        sizes = zip(is_reduced, source.sizes, strict=True)
+        strides, is_map = strides_of([1 if flag else size for flag, size in sizes]), False
+    channel, row, column = (
+        0 if flag else stride for flag, stride in zip(is_reduced, strides, strict=True)
+    )
+    return ReductionAxes(source.sizes, (channel, row, column), is_map)
 
 
 def _reduced(node: LayerNode, function: str, axes: Sequence[int], *, keeps: bool) -> KernelCall:
-    return node.call(
-        f"reduce_{function}", "cube", **cube(node, axes, reduced_to(node, axes, keeps=keeps))
-    )
+    fields = cube_fields(node, axes, result_axes(node, axes, keeps=keeps))
+    return node.call(f"reduce_{function}", "cube", **fields)
 
 
 def _instance(node: LayerNode, operator: op.InstanceNormalization) -> KernelCall:
     scales = {role: node.symbol(role, node.weights[role]) for role in ("scale", "shift")}
     numbers = {"scale_steps": (1, 0, 0), "epsilon": operator.epsilon}
     axes = range(1, len(node.layer.shape.dims))
-    return node.call("standardise", "cube", **cube(node, axes, None, scales | numbers))
+    return node.call("standardise", "cube", **cube_fields(node, axes, None, scales | numbers))
 
 
 def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> KernelCall:
@@ -115,29 +121,29 @@ def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> Ke
         "scale": node.symbol("scale", node.weights["scale"]),
         "shift": node.optional("shift"),
     }
-    steps = [0, 1, 0]
     axes = range(operator.axis, len(dims) if operator.last is None else operator.last + 1)
-    if len(dims) == 3:
-        axis_strides = strides_of([dims[axis] for axis in axes])
-        steps = [axis_strides[axis - axes[0]] if axis in axes else 0 for axis in range(3)]
+    steps = [0, 1, 0]  # from a number of the scale to the next along the three axes
+    if node.layer.shape.is_map:
+        strides = dict(zip(axes, strides_of([dims[axis] for axis in axes]), strict=True))
+        steps = [strides.get(axis, 0) for axis in range(3)]
     numbers = {"scale_steps": steps, "epsilon": operator.epsilon}
-    return node.call("standardise", "cube", **cube(node, axes, None, scales | numbers))
+    return node.call("standardise", "cube", **cube_fields(node, axes, None, scales | numbers))
 
 
 def _axis_of(node: LayerNode, axis: int) -> int:
-    """The index of an axis among the three axes of a cube."""
+    """The index of an axis among the three axes: of no map, the reduced axes are the second."""
     return axis if node.inputs[0].is_map else 1
 
 
 def _extreme_place(node: LayerNode, operator: op.ExtremePlace) -> KernelCall:
     axes = (operator.axis,)
-    over = cube(node, axes, reduced_to(node, axes, keeps=True))
+    over = cube_fields(node, axes, result_axes(node, axes, keeps=True))
     flags = {"is_smallest": operator.function == "min", "takes_last": operator.takes_last}
     return node.call("place_of_extreme", "extreme", axes=over, **flags)
 
 
 def _running_sum(node: LayerNode, operator: op.RunningSum) -> KernelCall:
-    over, axis = cube(node, (operator.axis,)), _axis_of(node, operator.axis)
+    over, axis = cube_fields(node, (operator.axis,)), _axis_of(node, operator.axis)
     flags = {"is_exclusive": operator.is_exclusive, "is_reversed": operator.is_reversed}
     return node.call("running_sum", "running", axes=over, axis=axis, **flags)
 
@@ -177,7 +183,7 @@ def detections_call(node: LayerNode, operator: op.Detections) -> KernelCall:
 
 def _ranking(node: LayerNode, operator: op.Ranking) -> KernelCall:
     axis = operator.axis
-    over = cube(node, (axis,), _three_axes(node.layer.shape, axis, axis + 1))
+    over = cube_fields(node, (axis,), _three_axes(node.layer.shape, (axis,)))
     return node.call(
         "rank_elements",
         "ranking",
@@ -196,8 +202,9 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
 
 
 def product_fields(node: LayerNode, units: int | None, elements: int = 1) -> Fields:
-    """Return the fields of the C structure `axes_of_product`.
+    """Return the fields of the C structure `axes_of_product`: batches of matrices, left times right.
 
+    units: columns of a right matrix of weights; None if the right matrix is the second input.
     elements: arena elements per result element.
     """
     if len(node.layer.shape.dims) != len(node.inputs[0].dims):
@@ -212,15 +219,15 @@ def product_fields(node: LayerNode, units: int | None, elements: int = 1) -> Fie
         if right.sizes[0] == 1:  # the same matrix for each batch
             right = right._replace(steps=(0, *right.steps[1:]))
     sizes = {"batches": batches, "rows": rows, "inner": left.sizes[2], "columns": columns}
-    first, second, third = (elements * step for step in result.steps)
-    to = result._replace(steps=(first, second, third))
+    to_batch, to_row, to_column = (elements * step for step in result.steps)
+    to = result._replace(steps=(to_batch, to_row, to_column))
     return {**sizes, **left.fields("left"), **right.fields("right"), **to.fields("to")}
 
 
 def _matrices(shape: Shape) -> ReductionAxes:
     """The axes of a tensor as a batch of matrices: batch, rows and columns."""
     if shape.is_map:
-        return _three_axes(shape, 0, 0)
+        return _three_axes(shape, ())
     dims = (1, 1, *shape.dims)
     return _contiguous((prod(dims[:-2]), dims[-2], dims[-1]))
 
@@ -253,7 +260,7 @@ _REDUCTIONS: dict[type, Emitter] = {
     op.Softmax: lambda node, operator: node.call(
         "log_softmax" if operator.is_logarithm else "softmax",
         "cube",
-        **cube(node, operator.axes),
+        **cube_fields(node, operator.axes),
     ),
 }
 register(Numbers.REAL, _REDUCTIONS)

@@ -33,7 +33,7 @@ from cnn2csdf.quantized_layers import LookupTable
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from planners.code.c_text import NULL, SumKind
-from planners.code.calls.reductions import attention_fields, cube, reduced_to
+from planners.code.calls.reductions import attention_fields, cube_fields, result_axes
 from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
 
 ELEMENTS = (Element.INT8, Element.INT16)
@@ -282,7 +282,7 @@ def mean_call(
     node: LayerNode, axes: Sequence[int], count: int, *, keeps: bool, is_sum: bool = False
 ) -> KernelCall:
     """Return the call for sums along axes, over their number or as they are."""
-    over = cube(node, axes, reduced_to(node, axes, keeps=keeps))
+    over = cube_fields(node, axes, result_axes(node, axes, keeps=keeps))
     to = averaging(node, count, is_sum=is_sum)
     return node.call("average", "mean_over", axes=over, to=to)
 

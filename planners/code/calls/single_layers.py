@@ -24,7 +24,7 @@ from planners.code.calls.layers import (
     step_initialiser,
 )
 from planners.code.calls.moves import joined_fields
-from planners.code.calls.reductions import attention_fields, cube, product_fields
+from planners.code.calls.reductions import attention_fields, cube_fields, product_fields
 from planners.code.calls.rescaling import (
     attending,
     averaging,
@@ -95,7 +95,7 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
     if operator.is_logarithm or result.element is not Element.INT8:
         what = "its logarithm" if operator.is_logarithm else "16 bits in single precision"
         raise node.refusal(f"of quantised integers: {what}")
-    fields = {"axes": cube(node, operator.axes), "powers": node.derived("powers")}
+    fields = {"axes": cube_fields(node, operator.axes), "powers": node.derived("powers")}
     ends = {"scale": result.scale, "zero": result.zero_point}
     return node.call("share_by_table", "sharing_by_table", **fields, **ends)
 
@@ -257,7 +257,7 @@ def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> Ke
     return node.call(
         "standardise_as_reals",
         "standardising",
-        axes=cube(node, axes),
+        axes=cube_fields(node, axes),
         scales=node.symbol("scale", node.weights["scale"]),
         shifts=node.optional("shift"),
         **scale_fields(input_types, result),

@@ -1,6 +1,7 @@
 """The registry of emitters of C calls."""
 
 import inspect
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -87,3 +88,19 @@ def test_real_weights_between_integers_are_refused_by_the_name_of_their_layer(ty
     kernel = {"kernel": np.ones((3, 2, 3, 3), np.float32)}
     with pytest.raises(UnsupportedOperator, match="kernel is not stored as integers"):
         function_of(operator, [((3, 4, 4), types)], types, kernel)
+
+
+@pytest.mark.parametrize(
+    ("operator", "dims", "axes"),
+    [
+        (op.InstanceNormalization(), (5,), "()"),  # without positions
+        (op.Reduction(function="mean", axes=(), keeps=True), (5, 4), "()"),
+        (op.Reduction(function="mean", axes=(0, 2), keeps=True), (5, 4, 3, 2), "(0, 2)"),
+    ],
+)
+def test_reductions_over_no_axes_or_axes_apart_are_refused_by_the_name_of_their_layer(
+    operator, dims, axes
+):
+    weights = {"scale": np.ones(5, np.float32), "shift": np.zeros(5, np.float32)}
+    with pytest.raises(UnsupportedOperator, match=rf"over axes {re.escape(axes)} of {len(dims)}$"):
+        function_of(operator, [(dims, None)], None, weights)
