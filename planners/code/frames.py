@@ -71,6 +71,7 @@ def random_frame(network: Network, seed: int) -> dict[str, Array]:
 
 
 def _random_integers(generator: np.random.Generator, layer: Layer) -> Array:
+    """Integers over the range of their type; of int32, as small as those of int8."""
     if layer.element is Element.INT32:
         return generator.integers(-128, 128, layer.shape.dims, layer.array_type)
     limits = np.iinfo(layer.element.value)
@@ -102,7 +103,7 @@ def chosen_vectors(model: Model) -> tuple[TestVector, ...]:
     network, states = model.network, first_states(model)
     if not states:
         count = _affordable(network, 1) if stores_integers(network) else 1
-        drawn = (drawn_frame(network, n) for n in range(count))
+        drawn = (drawn_frame(network, seed) for seed in range(count))
         ranked = _ranked(
             (TestVector(frame=frame, outputs=run_layer_by_layer(model, frame)),) for frame in drawn
         )
@@ -121,7 +122,7 @@ def chosen_vectors(model: Model) -> tuple[TestVector, ...]:
     if size > MOST_STATE_BYTES or any(array.dtype.kind == "f" for array in arrays):
         return begun
     count = _affordable(network, FRAMES)
-    return begun + _ranked(_from_random_state(model, states, n) for n in range(count))[0]
+    return begun + _ranked(_from_random_state(model, states, seed) for seed in range(count))[0]
 
 
 def from_initial_state(vectors: Sequence[TestVector]) -> int:
@@ -296,6 +297,7 @@ def _rounded(network: Network) -> set[str]:
 
 
 def _moved(layer: Layer, before: Layer, network: Network) -> Layer:
+    """A layer between two others that multiplies its input, or adds to it, a constant."""
     name = longer_name(f"before {layer.name}", {layer.name for layer in network.layers}, by="'")
     function = "multiply" if layer.quantization is None else "add"
     operator = op.Elementwise(function=function, constant=(1,))

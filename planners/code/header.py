@@ -36,7 +36,7 @@ class HeaderWriter:
     def text(self, weights: str, functions: str) -> str:
         """Return the header. weights: NAME_weights.c; functions: those of NAME.c."""
         name, capitals = self._name, self._capitals
-        scratch = self._scratch()
+        scratch = self._scratch_field()
         outside = self._interface.field()
         turn, variables = "", len(self._network.variables)
         if self._schedule.order.turns:
@@ -46,8 +46,8 @@ class HeaderWriter:
         about = f"{title}: inference in an arena of {self._plan.arena_bytes} bytes."
         text = f"""{version_macro(name, self._version)}
 #define {capitals}_INTERFACE {INTERFACE} /* version of the functions below */
-{self._memories()}
-{self._interface.ports.macros()}{self._scratch_declared()}
+{self._memory_macros()}
+{self._interface.ports.macros()}{self._cmsis_nn_scratch_macros()}
 typedef {self.element} {name}_element;
 
 {status_declared(name, functions)}
@@ -61,7 +61,7 @@ typedef struct {{
     uint16_t fired[{self._counters}];
 {turn}{scratch}{outside}}} {name}_state;
 
-/* {self._begin_with()}.
+/* {self._init_sentence()}.
    The memory belongs to the library until the last call with this state. Each instance needs its own
    memory and its own state; calls with different states may run at the same time. */
 {init_declared(name, self._interface.memories)}
@@ -70,12 +70,12 @@ typedef struct {{
 {self._interface.kept_declared()}
 /* Run the network on a frame. Feature maps are in HWC order: the channels of a pixel are contiguous.
    Other tensors have the order of the file. Memory of a frame and of outputs is outside of the arena,
-   except at the address of an input. Real numbers of a frame are finite.{self._shifted()} */
+   except at the address of an input. Real numbers of a frame are finite.{self._sign_sentence()} */
 {name}_status {name}_{self._interface.verb}({self._interface.frame_parameters()});
 
 /* Address of an output in the arena: valid after a frame, until an input is written into the arena
    or the next frame begins. number: from 0 on. NULL for a wrong number or state, and while a frame
-   is in progress.{self._anywhere()} */
+   is in progress.{self._alignment_sentence()} */
 const void *{name}_output(const {name}_state *state, int number);
 """
         text += self._interface.ports.declarations() + self._interface.declarations()
@@ -96,7 +96,7 @@ void {name}_yield(void);
         header = header_file(name, about, ("stddef.h", "stdint.h"), text)
         return with_checksum(short_lines(header), weights)
 
-    def _scratch_declared(self) -> str:
+    def _cmsis_nn_scratch_macros(self) -> str:
         """C for the bytes that CMSIS-NN works with; empty without it."""
         if self._cmsis_nn is None:
             return ""
@@ -120,7 +120,7 @@ void {self._name}_block(int by_cmsis_nn);
 #endif
 """
 
-    def _memories(self) -> str:
+    def _memory_macros(self) -> str:
         """C for the sizes of the arena, or of the memories, and where arrays for them lie."""
         capitals, plan = self._capitals, self._plan
         declarations = []
@@ -154,7 +154,7 @@ void {self._name}_block(int by_cmsis_nn);
 #endif""")
         return "\n".join(declarations)
 
-    def _begin_with(self) -> str:
+    def _init_sentence(self) -> str:
         """Return the begin of a sentence on the arguments of NAME_init."""
         sizes = [
             f"{memory} of {self._capitals}_{memory.upper()}_ELEMENTS"
@@ -186,26 +186,25 @@ void {name}_end_copies(void);
 """
         return text
 
-    def _anywhere(self) -> str:
+    def _alignment_sentence(self) -> str:
         """Return a sentence on numbers of more bytes than an element of the arena, if there are any."""
         if not any(port.unit > 1 for port in self._ports):
             return ""
         return "\n   Elements of several bytes are not aligned there: copy them with memcpy."
 
-    def _shifted(self) -> str:
+    def _sign_sentence(self) -> str:
         """Return a sentence on unsigned integers at the ends; none where there are none."""
-        ports = self._ports
-        names = [port.parameter for port in ports if port.is_signed_outside]
+        names = [port.parameter for port in self._ports if port.is_signed_outside]
+        if not names:
+            return ""
         bits = 16 if self._schedule.calls.is_short else 8
         verb = "are" if len(names) > 1 else "is"
         return (
             f"\n   uint{bits} in the file, int{bits} here, which is the value minus {2 ** (bits - 1)}, "
             f"{verb} {', '.join(names)}."
-            if names
-            else ""
         )
 
-    def _scratch(self) -> str:
+    def _scratch_field(self) -> str:
         """C for the field of the state that is the scratch of layers."""
         if self._cmsis_nn is not None:
             return f"    int32_t scratch[{self._capitals}_SCRATCH_BYTES / 4];\n"

@@ -4,9 +4,9 @@ An entry of a stage refers to its layers, to the tensors that it reads from othe
 result. Operands of layers are entries of `inputs`, too. A group of two convolutions, each a stage, for
 example, where tensors[0] is the input:
 
-    inputs[3]    {&tensors[0], ...}, {&tensors[0], ...}, {&tensors[1], ...}, ...
+    inputs[4]    {&tensors[0], ...}, {&tensors[0], ...}, {&tensors[1], ...}, {&tensors[1], ...}
     layers[2]    {kernel, parameters, &tensors[1], &inputs[0], ...}, {..., &tensors[2], &inputs[2], ...}
-    stages[2]    {BY_ROWS, ..., &layers[0], &inputs[1], ..., &tensors[1]}, ...
+    stages[2]    {..., &layers[0], &inputs[1], ..., &tensors[1]}, {..., &layers[1], &inputs[3], ...}
 
 Within a stage, C numbers operands in the order of `PlacedStage.operands`: the tensors of the layers of
 the stage, then the tensors that the stage reads from other stages.

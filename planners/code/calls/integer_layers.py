@@ -116,6 +116,7 @@ def integer_call(node: LayerNode, packed: Array | None = None) -> KernelCall:
 
 
 def _moved(node: LayerNode, operator: Any) -> KernelCall:
+    """The call for a layer that moves elements, as for floating point if no scale changes."""
     result_type(node)
     is_joined = operator.joined_axis is not None
     if _is_single(node) and is_joined:
@@ -201,16 +202,18 @@ def _pooling(node: LayerNode, operator: op.Pooling) -> KernelCall:
 
 
 def _summing(node: LayerNode) -> str:
+    """The address of the structure of a pooling or reduction that accumulates rows or channels."""
     source, operator = node.inputs[0], node.layer.operator
     window, function = operator.sliding_window, operator.reduction
     if function not in ("max", "mean", "sum") or (function == "sum" and _is_single(node)):
         raise node.refusal("of quantised integers, row by row")
     if window is not None and (function == "max" or not _is_single(node)):
-        size, count = window.extent, prod(window.extent)
         if not _is_single(node) and input_type(node) != result_type(node):
             raise node.refusal(OTHER_SCALES)
+        # The fields of `averaging`: without a change of scale, count and zero_in are read alone.
+        unscaled = (prod(window.extent), 0, 0, mean_offset(operator), 0)
         kind = "SUM_LARGEST" if function == "max" else "SUM_MEAN"
-        return _summed(node, size, kind, (count, 0, 0, mean_offset(operator), 0))
+        return _summed(node, window.extent, kind, unscaled)
     size = (source.height, source.width) if window is None else window.extent
     if function != "max":
         numbers = averaging(node, prod(size), is_sum=function == "sum")
@@ -221,6 +224,7 @@ def _summing(node: LayerNode) -> str:
 
 
 def _summed(node: LayerNode, size: tuple[int, int], kind: str, to: object) -> str:
+    """The address of a structure `summing`. size: rows, columns; to: fields of `averaging`."""
     return node.structure("summing", rows=size[0], columns=size[1], kind=kind, to=to)
 
 
@@ -258,6 +262,7 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
 
 
 def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
+    """An operator of two tensors, or of a tensor and a constant, of which each has a factor."""
     types = [input_type(node, index) for index in range(len(node.inputs))]
     result, symbol = result_type(node), None
     if operator.constant is not None:
@@ -364,6 +369,7 @@ def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
 
 
 def _bend(node: LayerNode, above: tuple[int, int], below: tuple[int, int], sign: int) -> KernelCall:
+    """A function of two lines that meet at zero, with the factors and the sign of the slope below."""
     factors = {**factor_fields(above), **factor_fields(below, "below_")}
     return node.call("bend_region", "bending", **factors, sign=sign)
 

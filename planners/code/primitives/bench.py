@@ -31,6 +31,7 @@ from planners.primitives.profile import CHW, HWC, LAYER, VARIANT_KEY, Variant
 COLUMNS = (*VARIANT_KEY, "workspace_bytes", "parameter_bytes", "producer", "index")
 TIMES = ("nanoseconds", "spread_nanoseconds")  # which the program adds
 ALIGNMENT = 64
+INPUT = Variant(LAYER, CHW, CHW)  # of an input of the network
 
 
 class _Weights(PrimitiveTables):
@@ -85,8 +86,9 @@ class _BenchWriter:
             key = (layer.operator, self.network.input_shapes(layer), layer.epilogue)
             same.setdefault((key, layer.name if layer.is_input else ""), []).append(layer)
         for layers in same.values():
-            variants = self._variants(layers[0])
-            variants = [variant for variant in variants if self._add_variant(layers, variant)]
+            is_input = layers[0].is_input
+            all_variants = [INPUT] if is_input else self.calls.variants(layers[0])
+            variants = [variant for variant in all_variants if self._add_variant(layers, variant)]
             if not variants:
                 raise InvalidPlan(
                     f"layer {layers[0].name!r} fits in no way into the RAM ({_known(self._ram)}) and "
@@ -109,9 +111,6 @@ class _BenchWriter:
             self.arena = max(self.arena, end)
             self._add(self.calls.change(*placed), rows)
             self.layers += 1
-
-    def _variants(self, layer: Layer) -> Sequence[Variant]:
-        return (Variant(LAYER, CHW, CHW),) if layer.is_input else self.calls.variants(layer)
 
     def _add_variant(self, layers: list[Layer], variant: Variant) -> bool:
         """Add a variant of equal layers if it fits into RAM and flash; return whether it does."""

@@ -107,16 +107,11 @@ class PrimitiveCalls:
         variants = tuple(
             variant
             for variant in layer_variants(self.network, layer)
-            if self._has_c(layer, variant)
+            if layer.operator.filter_bank is None or _function_of(primitive_of(variant)) is not None
         )
         if not variants:
             raise self._calls.node(layer).refusal("by primitives")
         return variants
-
-    def _has_c(self, layer: Layer, variant: Variant) -> bool:
-        if layer.operator.filter_bank is not None:
-            return _function_of(primitive_of(variant)) is not None
-        return True
 
     def work(
         self,
