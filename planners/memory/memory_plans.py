@@ -242,18 +242,18 @@ class Chain:
         }
         return self._placed(FastWeights(self._costs.pinned.difference(begins), begins))
 
-    def improved(self, found: PlacedPlan) -> PlacedPlan:
+    def improved(self, placed: PlacedPlan) -> PlacedPlan:
         """Return the best of a plan with weights resident in free fast memory, or prefetched."""
-        candidates = [self._copied_ahead(plan) for plan in (self._resident(found), found)]
+        candidates = [self._copied_ahead(plan) for plan in (self._resident(placed), placed)]
         return min(candidates, key=lambda plan: plan.rank)
 
-    def costliest_weights(self, found: PlacedPlan, room: int) -> list[str]:
+    def costliest_weights(self, placed: PlacedPlan, room: int) -> list[str]:
         """Return the layers whose weights have the highest cost per byte, within `room` bytes."""
         costs, allowed = self._costs, self._allowed()
         sizes, chosen = costs.sizes, []
         weight_costs = {
             name: costs.of_copy(name)
-            if found.fast_weights.has(name)
+            if placed.fast_weights.has(name)
             else costs.in_place(name, read)
             for name, read in self._weight_reads.items()
             if name in allowed
@@ -266,22 +266,22 @@ class Chain:
                 room -= sizes[name]
         return chosen
 
-    def with_wide_blocks(self, found: PlacedPlan) -> PlacedPlan:
+    def with_wide_blocks(self, placed: PlacedPlan) -> PlacedPlan:
         """Return the plan with more pixels in each write buffer, if the buffers fit.
 
         A kernel is called for each block of pixels: the call for a block of a single pixel of 8
         bytes costs about as much as the computation of its result.
         """
         self._write_bytes = WRITE_BYTES
-        candidate = self._placed(found.fast_weights)
+        candidate = self._placed(placed.fast_weights)
         self._write_bytes = 0
-        return candidate if candidate.fits and candidate.cost <= found.cost else found
+        return candidate if candidate.fits and candidate.cost <= placed.cost else placed
 
-    def _resident(self, found: PlacedPlan) -> PlacedPlan:
+    def _resident(self, placed: PlacedPlan) -> PlacedPlan:
         """The plan with weights resident in fast memory, if all groups have room for them."""
-        live, capacity, weights = self._live(found), self._layout.capacity, found.fast_weights
+        live, capacity, weights = self._live(placed), self._layout.capacity, placed.fast_weights
         chosen = []
-        for name in self.costliest_weights(found, capacity):
+        for name in self.costliest_weights(placed, capacity):
             if name in weights.resident:
                 continue
             size, last = self._costs.sizes[name], self._group_of[name]
@@ -292,35 +292,35 @@ class Chain:
                 chosen.append(name)
                 for number in more:
                     live[number] += size
-        return self._cheaper(found, chosen, weights.with_resident)
+        return self._cheaper(placed, chosen, weights.with_resident)
 
     def _cheaper(
         self,
-        found: PlacedPlan,
+        placed: PlacedPlan,
         layers: Sequence[str],
         weights_with: Callable[[Sequence[str]], FastWeights],
     ) -> PlacedPlan:
         """The plan with weights of all these layers moved, or of half as many and so on, if cheaper."""
         while layers:
             candidate = self._placed(weights_with(layers))
-            if candidate.fits and candidate.cost < found.cost:
+            if candidate.fits and candidate.cost < placed.cost:
                 return candidate
             layers = layers[: len(layers) // 2]
-        return found
+        return placed
 
-    def _live(self, found: PlacedPlan) -> list[int]:
+    def _live(self, placed: PlacedPlan) -> list[int]:
         """The bytes of the buffers that each group has in fast memory."""
-        plan = found.plan
+        plan = placed.plan
         fast = [buffer for buffer in plan.buffers if not plan.is_in_slow_memory(buffer)]
         return [
             sum(buffer.size for buffer in fast if buffer.begin <= number < buffer.end)
             for number in range(len(self._groups))
         ]
 
-    def _copied_ahead(self, found: PlacedPlan) -> PlacedPlan:
+    def _copied_ahead(self, placed: PlacedPlan) -> PlacedPlan:
         """The plan with weights prefetched while the preceding group computes."""
-        live, allowed, sizes = self._live(found), self._allowed(), self._costs.sizes
-        weights, prefetched = found.fast_weights, []
+        live, allowed, sizes = self._live(placed), self._allowed(), self._costs.sizes
+        weights, prefetched = placed.fast_weights, []
 
         def ahead(layers: Collection[str]) -> dict[str, int]:
             return {name: self._group_of[name] - 1 for name in layers}
@@ -340,7 +340,7 @@ class Chain:
                 for group in more:
                     live[group] += sizes[name]
         return self._cheaper(
-            found, prefetched, lambda layers: found.fast_weights.with_copies(ahead(layers))
+            placed, prefetched, lambda layers: placed.fast_weights.with_copies(ahead(layers))
         )
 
     def _allowed(self) -> Names:
@@ -366,7 +366,7 @@ class Chain:
         """The plan with these weights in fast memory."""
         table, layout = self._table, self._layout
         fast, slow = self._buffers(weights)
-        places, memories, excess = _placement(table, layout, fast, slow, self._touches)
+        offset_of, memories, excess = _placement(table, layout, fast, slow, self._touches)
         arena_bytes = sum(memory.size for memory in memories)
         external = self._lives.keys() & table.outside
         plan = StreamingPlan(
@@ -374,7 +374,7 @@ class Chain:
             element_bytes=table.element_bytes,
             groups=tuple(group.geometry.planned(in_step=True) for group in self._groups),
             buffers=(
-                *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
+                *(replace(buffer, offset=offset_of[buffer.name]) for buffer in (*fast, *slow)),
                 *external_buffers(table, external, len(self._groups), arena_bytes),
             ),
             arena_bytes=arena_bytes,
@@ -495,64 +495,66 @@ def _placement(
 ) -> tuple[dict[str, int], tuple[Memory, ...], tuple[int, int]]:
     """Place each buffer in the nearest memory of its kind with free bytes; highest ranks first.
 
-    Returns offsets by buffer, the memories of the plan, and the bytes beyond fast and slow memory.
+    Returns offsets by buffer, from the begin of the first memory; the memories of the plan; and the
+    bytes beyond fast and slow memory.
     """
     element = max(table.bytes_of(layer.name) for layer in table.network.layers)
-    places: dict[str, int] = {}
-    placed_memories: list[Memory] = []
+    offset_of: dict[str, int] = {}
+    used_memories: list[Memory] = []
     excess = []
-    begin = 0  # of a memory: offsets count from the first memory
+    begin = 0  # of a memory
     for memories, buffers in ((layout.fast, fast), (layout.slow, slow)):
         rest = sorted(buffers, key=lambda buffer: -rank(buffer))
         over = 0
         for number, memory in enumerate(memories):
             is_last = number + 1 == len(memories)
-            here, offsets = _in_memory(table, memory, rest, buffers, is_last=is_last)
+            inside, offsets = _in_memory(table, memory, rest, buffers, is_last=is_last)
             padding = -begin % ACCUMULATOR_BYTES
-            if padding and any(buffer.kind is Kind.ACCUMULATORS for buffer in here):
-                preceding = placed_memories[-1]
-                placed_memories[-1] = replace(preceding, size=preceding.size + padding)
+            if padding and any(buffer.kind is Kind.ACCUMULATORS for buffer in inside):
+                preceding = used_memories[-1]
+                used_memories[-1] = replace(preceding, size=preceding.size + padding)
                 begin += padding
-            places |= {buffer.name: begin + offsets[buffer.name] for buffer in here}
-            end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
+            offset_of |= {buffer.name: begin + offsets[buffer.name] for buffer in inside}
+            end = max((offsets[buffer.name] + buffer.size for buffer in inside), default=0)
             is_exact = memories is layout.slow and is_last and layout.flash is None
             size = end if is_exact else -(-end // element) * element
-            placed_memories.append(Memory(name=memory.name, size=size, is_slow=memory.is_slow))
+            used_memories.append(Memory(name=memory.name, size=size, is_slow=memory.is_slow))
             begin += size
             over += max(0, size - memory.size)
             rest = [buffer for buffer in rest if buffer.name not in offsets]
         excess.append(over + sum(buffer.size for buffer in rest))
-        places |= {buffer.name: begin for buffer in rest}  # which no memory may hold
-    return places, tuple(placed_memories), (excess[0], excess[1])
+        offset_of |= {buffer.name: begin for buffer in rest}  # which no memory may hold
+    return offset_of, tuple(used_memories), (excess[0], excess[1])
 
 
 def _in_memory(
     table: StageTable,
     memory: BoardMemory,
-    buffers: Sequence[StreamBuffer],
+    ranked: Sequence[StreamBuffer],
     in_order: Sequence[StreamBuffer],
     *,
     is_last: bool,
 ) -> tuple[list[StreamBuffer], dict[str, int]]:
     """The buffers that fit into a memory, and their offsets; the last memory takes all buffers.
 
+    ranked: buffers that are not placed, the highest rank first.
     in_order: all buffers, in the order of their placement.
     """
-    here = [buffer for buffer in buffers if _kind(buffer) in memory.holds]
+    inside = [buffer for buffer in ranked if _kind(buffer) in memory.holds]
     # Accumulators in the next memory begin at a multiple of their bytes.
     room = memory.size if is_last else memory.size - memory.size % ACCUMULATOR_BYTES
     if not is_last:
         chosen: list[StreamBuffer] = []
-        for buffer in here:
+        for buffer in inside:
             if _live([*chosen, buffer]) <= room:
                 chosen.append(buffer)
-        here = chosen
+        inside = chosen
     while True:
-        offsets = _offsets(table, [buffer for buffer in in_order if buffer in here])
-        end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
+        offsets = _offsets(table, [buffer for buffer in in_order if buffer in inside])
+        end = max((offsets[buffer.name] + buffer.size for buffer in inside), default=0)
         if is_last or end <= room:
-            return here, offsets
-        here = here[:-1]
+            return inside, offsets
+        inside = inside[:-1]
 
 
 def _offsets(table: StageTable, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
@@ -591,14 +593,14 @@ def in_fast_memory(
     home = next((memory for memory in homes if size <= memory.size), None)
     if home is None and not table.network.keeps_state:
         return None
-    places, memories, excess = _placement(
+    offset_of, memories, excess = _placement(
         table, layout, fast if home is None else [], slow, lambda buffer: Fraction(buffer.persists)
     )
     if any(excess):
         return None
     if home is not None:  # all fast buffers keep their offsets in this memory, which was empty
-        places = {name: size + offset for name, offset in places.items()}
-        places |= {buffer.name: buffer.offset for buffer in fast}
+        offset_of = {name: size + offset for name, offset in offset_of.items()}
+        offset_of |= {buffer.name: buffer.offset for buffer in fast}
         memories = tuple(
             replace(memory, size=size) if memory.name == home.name else memory
             for memory in memories
@@ -608,7 +610,7 @@ def in_fast_memory(
     placed_plan = replace(
         plan,
         buffers=tuple(
-            replace(buffer, offset=places.get(buffer.name, buffer.offset + shift))
+            replace(buffer, offset=offset_of.get(buffer.name, buffer.offset + shift))
             for buffer in plan.buffers
         ),
         arena_bytes=end,

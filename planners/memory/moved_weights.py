@@ -198,44 +198,58 @@ def costs_of(
     cycle = Fraction(NANOSECONDS, platform.hertz or 1)
 
     def price(rate: Fraction | None) -> Fraction:
+        """Nanoseconds of a byte."""
         return Fraction(0) if rate is None else cycle / rate
 
     slow = layout.slow[0] if layout.slow else None
-    prices = [
+    prices = (
         price(None if slow is None else slow.read),
         price(None if slow is None else slow.write),
         price(layout.fast[0].write),
-    ]
-    of_flash = price(None if flash is None else flash.read)
-    scale = lcm(*(price.denominator for price in (*prices, of_flash)))
-    read, written, copied = (int(price * scale) for price in prices)
-    homes = dict.fromkeys(sizes, (int(of_flash * scale), bool(flash and flash.has_dma)))
-    in_slow = []
-    if slow is not None and WEIGHTS in slow.holds and prices[0] < of_flash:
-        # Weights get the room that tensors are expected to leave. Tensors before and after a group may
-        # each need the peak of whole tensors; a quarter of it is added for gaps between buffers.
-        whole = whole_tensors(network, element_bytes=table.element_bytes).buffers
-        most = max(
-            loads([(buffer.start, buffer.end, buffer.size) for buffer in whole]).values(), default=0
-        )
-        everything = sum(map(table.tensor_bytes, (*order.layers, *order.others)))
-        room = slow.size - min(everything, 2 * most + most // 4)
-        for name in sorted(sizes, key=lambda layer: -sizes[layer]):
-            if sizes[name] <= room:
-                room -= sizes[name]
-                homes[name] = read, slow.has_dma
-                in_slow.append(name)
+        price(None if flash is None else flash.read),
+    )
+    scale = lcm(*(nanoseconds.denominator for nanoseconds in prices))
+    read, written, copied, of_flash = (int(nanoseconds * scale) for nanoseconds in prices)
+    homes = dict.fromkeys(sizes, (of_flash, bool(flash and flash.has_dma)))
+    in_slow: tuple[str, ...] = ()
+    if slow is not None and WEIGHTS in slow.holds and read < of_flash:
+        in_slow = _largest_in(_room_for_weights(slow, order, table), sizes)
+        homes |= dict.fromkeys(in_slow, (read, slow.has_dma))
     return MoveCosts(
         scale=scale,
         read=read,
         written=written,
         copied=copied,
-        flash=int(of_flash * scale),
+        flash=of_flash,
         homes=homes,
-        in_slow=tuple(in_slow),
+        in_slow=in_slow,
         sizes=sizes,
         times=times,
     )
+
+
+def _room_for_weights(slow: BoardMemory, order: TopologicalOrder, table: StageTable) -> int:
+    """The bytes of slow memory that tensors are expected to leave.
+
+    Tensors before and after a group may each need the peak of whole tensors; a quarter of it is added
+    for gaps between buffers.
+    """
+    whole = whole_tensors(table.network, element_bytes=table.element_bytes).buffers
+    peak = max(
+        loads([(buffer.start, buffer.end, buffer.size) for buffer in whole]).values(), default=0
+    )
+    everything = sum(map(table.tensor_bytes, (*order.layers, *order.others)))
+    return slow.size - min(everything, 2 * peak + peak // 4)
+
+
+def _largest_in(room: int, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The layers whose weights fit into `room` bytes, the largest first."""
+    chosen = []
+    for name in sorted(sizes, key=lambda layer: -sizes[layer]):
+        if sizes[name] <= room:
+            room -= sizes[name]
+            chosen.append(name)
+    return tuple(chosen)
 
 
 def movable_weights(
