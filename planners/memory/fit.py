@@ -54,7 +54,7 @@ from planners.memory.layer_orders import SEARCHED_ORDER
 from planners.memory.memories import PlanInMemories, planned_in_memories
 from planners.memory.moved_weights import layout_of
 from planners.memory.network_searches import methods_of_orders
-from planners.memory.order import topological_order
+from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
 from planners.memory.search import method_of
@@ -223,14 +223,19 @@ def _ends(request: FitRequest, *, is_streamed: bool) -> tuple[str, str]:
     return RESIDENT if is_whole else request.input, request.output
 
 
+def _least_bytes(layer_order: TopologicalOrder, table: StageTable, *, is_streamed: bool) -> int:
+    """Return a lower bound on the RAM of any plan: all resident inputs, or all results."""
+    inputs = () if is_streamed else (layer_order.at(0), *layer_order.others)
+    return max(sum(map(table.arena_bytes, names)) for names in (inputs, layer_order.results))
+
+
 def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     """Return the answer for one memory: the plans of all searches, and the best that fits."""
     network = request.network
     layer_order = topological_order(network, carries=True)
     is_streamed, external = ends_of(layer_order, request.input, request.output)
     table = StageTable(network, element_bytes=request.element_bytes, outside=external)
-    inputs = () if is_streamed else (layer_order.at(0), *layer_order.others)
-    lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, layer_order.results))
+    lower_bound = _least_bytes(layer_order, table, is_streamed=is_streamed)
     # Where the ends alone are too large, no search changes the answer.
     is_hopeless = request.room is not None and lower_bound > request.room
     searched_methods, ended = methods_of_orders(
@@ -378,8 +383,7 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
         planned.traffic.nanoseconds,
         counts_state=request.beside is not None,
     )
-    inputs = () if is_streamed else (layer_order.at(0), *layer_order.others)
-    ends = max(sum(map(table.arena_bytes, names)) for names in (inputs, layer_order.results))
+    ends = _least_bytes(layer_order, table, is_streamed=is_streamed)
     status, reason = (Status.FEASIBLE if planned.plan else Status.UNKNOWN), planned.reason
     home, beside = layout_of(memories).stack, request.beside
     if ends > sum(memory.size for memory in memories):
