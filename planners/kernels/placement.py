@@ -67,16 +67,16 @@ def write_conflict(conflicts, fill, block, neighbour, lifetimes):
 class Ground:
     """The permitted offsets of blocks: multiples of `alignment` from `lowest` on, itself a multiple.
 
-    Both are (B,). gap_begin, gap_end: scratch, intervals of offsets in which a block would overlap a
-    placed block.
+    Both are (B,). forbidden_begin, forbidden_end: scratch, the intervals of offsets at which a block
+    would overlap a placed block.
     """
 
-    def __init__(self, alignment, lowest, gap_begin, gap_end):
+    def __init__(self, alignment, lowest, forbidden_begin, forbidden_end):
         """Keep these arrays."""
         self.alignment = alignment
         self.lowest = lowest
-        self.gap_begin = gap_begin
-        self.gap_end = gap_end
+        self.forbidden_begin = forbidden_begin
+        self.forbidden_end = forbidden_end
 
 
 class Placed:
@@ -99,43 +99,43 @@ def lowest_fit(order, ground, conflicts, placed):
         for entry in range(conflicts.start[block], conflicts.start[block + 1]):
             neighbour = conflicts.neighbour[entry]
             if placed.is_placed[neighbour] == 1:
-                ground.gap_begin[taken] = placed.offset[neighbour] - conflicts.rise[entry]
-                ground.gap_end[taken] = placed.offset[neighbour] + conflicts.lift[entry]
+                ground.forbidden_begin[taken] = placed.offset[neighbour] - conflicts.rise[entry]
+                ground.forbidden_end[taken] = placed.offset[neighbour] + conflicts.lift[entry]
                 taken += 1
-        # First fit: scan the forbidden intervals by their lower end for the first gap.
-        sort_gaps(ground, taken)
+        # First fit: the first gap between the forbidden intervals, in order of their begin.
+        sort_forbidden(ground, taken)
         placed.offset[block] = first_room(ground, block, taken)
         placed.is_placed[block] = 1
 
 
-def sort_gaps(ground, taken):
+def sort_forbidden(ground, taken):
     """Sort the first `taken` intervals by their begin. A Shell sort."""
     step = taken // 2
     while step > 0:
         for k in range(step, taken):
-            begin = ground.gap_begin[k]
-            finish = ground.gap_end[k]
+            begin = ground.forbidden_begin[k]
+            finish = ground.forbidden_end[k]
             hole = k
-            while hole >= step and ground.gap_begin[hole - step] > begin:
-                ground.gap_begin[hole] = ground.gap_begin[hole - step]
-                ground.gap_end[hole] = ground.gap_end[hole - step]
+            while hole >= step and ground.forbidden_begin[hole - step] > begin:
+                ground.forbidden_begin[hole] = ground.forbidden_begin[hole - step]
+                ground.forbidden_end[hole] = ground.forbidden_end[hole - step]
                 hole -= step
-            ground.gap_begin[hole] = begin
-            ground.gap_end[hole] = finish
+            ground.forbidden_begin[hole] = begin
+            ground.forbidden_end[hole] = finish
         step //= 2
 
 
 def first_room(ground, block, taken):
     """Return the lowest offset of a block outside the first `taken` intervals, sorted by begin."""
-    place = ground.lowest[block]
+    offset = ground.lowest[block]
     unit = ground.alignment[block]
     for k in range(taken):
-        if place <= ground.gap_begin[k]:
+        if offset <= ground.forbidden_begin[k]:
             break
         # Raise the candidate to the next aligned offset above the forbidden interval.
-        if place < ground.gap_end[k]:
-            place = (ground.gap_end[k] + unit - 1) // unit * unit
-    return place
+        if offset < ground.forbidden_end[k]:
+            offset = (ground.forbidden_end[k] + unit - 1) // unit * unit
+    return offset
 
 
 class Stack:
@@ -166,21 +166,13 @@ def fit_by_time(order, lifetimes, ground, stack, offset, is_tight):
     for position in range(len(order)):
         block = order[position]
         offset[block] = room_by_time(
-            stack.start,
-            stack.end,
-            stack.begin,
-            stack.top,
-            stack,
-            lifetimes,
-            ground,
-            block,
-            is_tight,
-        )
+            stack.start, stack.end, stack.begin, stack.top, stack, lifetimes, ground, block, is_tight,
+        )  # fmt: skip
         put_by_time(stack, lifetimes, block, offset[block])
 
 
 def room_by_time(starts, ends, begins, tops, stack, lifetimes, ground, block, is_tight):
-    """Return the offset of first fit for a block, or of best fit.
+    """Return the offset of first fit for a block, or of best fit if `is_tight` is 1.
 
     The blocks of its two windows are merged by offset; a block in both windows is visited twice without
     effect.
@@ -189,7 +181,7 @@ def room_by_time(starts, ends, begins, tops, stack, lifetimes, ground, block, is
     end = lifetimes.end[block]
     size = lifetimes.size[block]
     unit = ground.alignment[block]
-    place = ground.lowest[block]
+    offset = ground.lowest[block]
     window = start // stack.width
     last = (end - 1) // stack.width
     k = stack.first[window]
@@ -209,20 +201,20 @@ def room_by_time(starts, ends, begins, tops, stack, lifetimes, ground, block, is
             entry = later
             later += 1
         if starts[entry] < end and start < ends[entry]:
-            room = begins[entry] - place
+            room = begins[entry] - offset
             if room >= size:
                 # First fit returns the lowest gap; best fit compares the sizes of all gaps.
                 if is_tight == 0:
-                    return place
+                    return offset
                 if chosen < 0 or room < least:
-                    chosen = place
+                    chosen = offset
                     least = room
-            if tops[entry] > place:
-                place = (tops[entry] + unit - 1) // unit * unit
-    return place if chosen < 0 else chosen
+            if tops[entry] > offset:
+                offset = (tops[entry] + unit - 1) // unit * unit
+    return offset if chosen < 0 else chosen
 
 
-def put_by_time(stack, lifetimes, block, place):
+def put_by_time(stack, lifetimes, block, offset):
     """Insert a block at this offset, which may be fixed, in each of its windows."""
     first_window = lifetimes.start[block] // stack.width
     last_window = (lifetimes.end[block] - 1) // stack.width
@@ -233,14 +225,14 @@ def put_by_time(stack, lifetimes, block, place):
         # Binary search: each window stays sorted by offset.
         while low < high:
             middle = (low + high) // 2
-            if stack.begin[middle] < place:
+            if stack.begin[middle] < offset:
                 low = middle + 1
             else:
                 high = middle
         insert_at(stack.start, low, upto, lifetimes.start[block])
         insert_at(stack.end, low, upto, lifetimes.end[block])
-        insert_at(stack.begin, low, upto, place)
-        insert_at(stack.top, low, upto, place + lifetimes.size[block])
+        insert_at(stack.begin, low, upto, offset)
+        insert_at(stack.top, low, upto, offset + lifetimes.size[block])
         stack.count[window] += 1
 
 

@@ -262,8 +262,8 @@ def start(programs, records, snapshot, run, process):
     """Begin a process once its predecessors have ended; return whether it has begun."""
     begin = 0
     last = NOWHERE
-    for place in range(programs.after_start[process], programs.after_start[process + 1]):
-        peer = programs.after[place]
+    for entry in range(programs.after_start[process], programs.after_start[process + 1]):
+        peer = programs.after[entry]
         if run.end[peer] == NOWHERE:
             return 0
         # A process begins after its latest predecessor, from which it inherits the sets.
@@ -349,7 +349,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                     call(run, peer)
             return
         begin = run.time[process] + following - run.stage[process]
-        best = begin
+        ready = begin
         space = run.space[process]
         memory = run.memory[process]
         on_path = run.process[process]
@@ -360,9 +360,9 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
             if run.position[track] != following:
                 continue
             pending = run.pending[track]
-            for place in range(programs.set_start[pending], programs.set_start[pending + 1]):
-                fifo = programs.fifo[place]
-                kind = programs.kind[place]
+            for entry in range(programs.set_start[pending], programs.set_start[pending + 1]):
+                fifo = programs.fifo[entry]
+                kind = programs.kind[entry]
                 if kind == WRITE:
                     if fifos.is_bounded[fifo] == 0 or fifos.written[fifo] < fifos.size[fifo]:
                         continue
@@ -377,8 +377,8 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                     time = fifos.read_time[at] + 1
                     if time > begin:
                         fifos.was_full[fifo] = 1
-                    if time > best:
-                        best = time
+                    if time > ready:
+                        ready = time
                         space = fifos.read_space[at] | programs.space_bit[fifo]
                         memory = fifos.read_memory[at]
                         on_path = fifos.read_process[at]
@@ -393,8 +393,8 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                     at = fifos.ring[fifo] + fifos.needed_at[fifo]
                     # A read follows the write of its word by the latency of the FIFO.
                     time = fifos.write_time[at] + fifos.latency[fifo]
-                    if time > best:
-                        best = time
+                    if time > ready:
+                        ready = time
                         space = fifos.write_space[at]
                         memory = fifos.write_memory[at]
                         if fifos.latency[fifo] > 1:
@@ -404,7 +404,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                         cause = fifo
                         cause_kind = kind
         # All accesses of a stage share one cycle: the maximum over their constraints.
-        run.time[process] = best
+        run.time[process] = ready
         run.stage[process] = following
         run.events += 1
         if cause != NOWHERE:
@@ -413,7 +413,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
             run.process[process] = on_path | bit
             run.record[process] = record
             note(records, run, process, cause, cause_kind)
-            if best + programs.stages[process] - following > run.limit:
+            if ready + programs.stages[process] - following > run.limit:
                 run.late = process
                 return
         for track in range(first_track, last_track):
@@ -428,9 +428,9 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
 def publish(programs, fifos, run, process, accesses):
     """Write the time of a stage to the FIFOs of a set of accesses, and wake blocked processes."""
     time = run.time[process]
-    for place in range(programs.set_start[accesses], programs.set_start[accesses + 1]):
-        fifo = programs.fifo[place]
-        kind = programs.kind[place]
+    for entry in range(programs.set_start[accesses], programs.set_start[accesses + 1]):
+        fifo = programs.fifo[entry]
+        kind = programs.kind[entry]
         last = fifos.length[fifo] - 1
         peer = NOWHERE
         if kind == WRITE:
@@ -502,9 +502,9 @@ def take(fifos, snapshot, run, process, pc):
         snapshot.pc[track] = run.pc[track]
         snapshot.position[track] = run.position[track]
         snapshot.pending[track] = run.pending[track]
-    for place in range(len(run.counter)):
-        snapshot.counter[place] = run.counter[place]
-        snapshot.entered_then[place] = snapshot.entered[place]
+    for operation in range(len(run.counter)):
+        snapshot.counter[operation] = run.counter[operation]
+        snapshot.entered_then[operation] = snapshot.entered[operation]
     for fifo in range(len(fifos.written)):
         snapshot.written[fifo] = fifos.written[fifo]
         snapshot.needed[fifo] = fifos.needed[fifo]
@@ -525,7 +525,7 @@ def take(fifos, snapshot, run, process, pc):
 def recurrence(programs, fifos, snapshot, run, anchor):
     """Return the number of periods since the snapshot that may be skipped; 0 if the states differ."""
     shift = run.time[anchor] - snapshot.time[anchor]
-    most = FAR
+    periods = FAR
     if run.waiting != snapshot.waiting:
         return 0
     for index in range(len(run.time)):
@@ -560,16 +560,16 @@ def recurrence(programs, fifos, snapshot, run, anchor):
                 run.position[track] != FAR or snapshot.position[track] != FAR
             ):
                 return 0
-    for place in range(len(run.counter)):
+    for operation in range(len(run.counter)):
         # A loop limits the number of skipped periods: its counter has to stay positive.
-        rounds = snapshot.counter[place] - run.counter[place]
+        rounds = snapshot.counter[operation] - run.counter[operation]
         if rounds == 0:
             continue
-        if rounds < 0 or snapshot.entered[place] != snapshot.entered_then[place]:
+        if rounds < 0 or snapshot.entered[operation] != snapshot.entered_then[operation]:
             return 0
-        most = min(most, (run.counter[place] - 1) // rounds)
+        periods = min(periods, (run.counter[operation] - 1) // rounds)
     for fifo in range(len(fifos.written)):
-        if most < 1:
+        if periods < 1:
             return 0
         written = fifos.written[fifo] - snapshot.written[fifo]
         needed = fifos.needed[fifo] - snapshot.needed[fifo]
@@ -585,7 +585,7 @@ def recurrence(programs, fifos, snapshot, run, anchor):
             if not is_shifted(programs, fifos, snapshot, run, fifo, shift):
                 return 0
             if fifos.is_bounded[fifo] == 0:  # the ring has a position for each word of the call
-                most = min(most, (last - fifos.written[fifo]) // written)
+                periods = min(periods, (last - fifos.written[fifo]) // written)
             continue
         at = fifos.written_at[fifo] - 1 if fifos.written_at[fifo] > 0 else last
         if (
@@ -595,8 +595,8 @@ def recurrence(programs, fifos, snapshot, run, anchor):
         ):
             return 0
         # All words were readable before the snapshot: the reader never waits for them.
-        most = min(most, (fifos.written[fifo] - fifos.needed[fifo]) // needed)
-    return most
+        periods = min(periods, (fifos.written[fifo] - fifos.needed[fifo]) // needed)
+    return periods
 
 
 def is_shifted(programs, fifos, snapshot, run, fifo, shift):
@@ -657,8 +657,8 @@ def skip(programs, fifos, snapshot, run, anchor, periods):
         for track in range(programs.track_start[index], programs.track_start[index + 1]):
             if run.position[track] != FAR:
                 run.position[track] += periods * stages
-    for place in range(len(run.counter)):
-        run.counter[place] -= periods * (snapshot.counter[place] - run.counter[place])
+    for operation in range(len(run.counter)):
+        run.counter[operation] -= periods * (snapshot.counter[operation] - run.counter[operation])
     for fifo in range(len(fifos.written)):
         written = periods * (fifos.written[fifo] - snapshot.written[fifo])
         needed = periods * (fifos.needed[fifo] - snapshot.needed[fifo])

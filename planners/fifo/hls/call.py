@@ -40,6 +40,7 @@ MANY = 4000  # stages of a call from which on recurring states are detected and 
 ROOM = 1 << 20  # latest waits that are recorded for the critical path
 Depths = Sequence[int | None]
 Sizes = tuple[int, ...]
+WordTimes = tuple[Numbers, Numbers]  # of the writes and of the reads of a FIFO
 Memories = Sequence[bool] | None
 
 
@@ -266,16 +267,14 @@ class CallModel:
         _, fifos, _, status = self._run(depths, memories, has_all_events=True, spend=spend)
         if status != stage_times.DONE:
             return tuple(self.words[group] for group in groups)
-        return tuple(_max_occupancy(*self._fullest(fifos, group)) for group in groups)
+        return tuple(max(map(_max_occupancy, self._word_times(fifos, group))) for group in groups)
 
-    def _fullest(self, fifos: dict[str, Any], group: int) -> tuple[Numbers, Numbers]:
-        """Return the times of writes and reads of the FIFO of a group with the maximum occupancy."""
-        times = [
-            _times_of_words(fifos, fifo) for fifo in self.members[group] if self._is_first[fifo]
-        ]
-        return max(times, key=lambda pair: _max_occupancy(*pair))
+    def _word_times(self, fifos: dict[str, Any], group: int) -> list[WordTimes]:
+        """Return the times of the words of the FIFOs of a group; equal lanes count once."""
+        simulated = (fifo for fifo in self.members[group] if self._is_first[fifo])
+        return [_times_of_words(fifos, fifo) for fifo in simulated]
 
-    def word_times(self, depths: Sequence[int]) -> tuple[list[tuple[Numbers, Numbers]], int] | None:
+    def word_times(self, depths: Sequence[int]) -> tuple[list[WordTimes], int] | None:
         """Return by group the times of its writes and reads, and the cycles; None for a deadlock.
 
         For an array of streams they are those of the FIFO with the maximum occupancy.
@@ -283,7 +282,10 @@ class CallModel:
         run, fifos, _, status = self._run(depths, has_all_events=True, has_all_words=True)
         if status != stage_times.DONE:
             return None
-        times = [self._fullest(fifos, group) for group in range(len(self.members))]
+        times = [
+            max(self._word_times(fifos, group), key=_max_occupancy)
+            for group in range(len(self.members))
+        ]
         return times, max(int(end) for end in run["end"])
 
     def _run(
@@ -463,7 +465,7 @@ def events(items: Track) -> int:
     return total
 
 
-def _times_of_words(fifos: dict[str, Any], fifo: int) -> tuple[Numbers, Numbers]:
+def _times_of_words(fifos: dict[str, Any], fifo: int) -> WordTimes:
     """When the words of a FIFO are written and read, of a run that keeps them all."""
     ring = int(fifos["ring"][fifo])
     return (
@@ -472,8 +474,9 @@ def _times_of_words(fifos: dict[str, Any], fifo: int) -> tuple[Numbers, Numbers]
     )
 
 
-def _max_occupancy(writes: Numbers, reads: Numbers) -> int:
+def _max_occupancy(times: WordTimes) -> int:
     """Return the maximum number of words between a write and the read that frees its space."""
+    writes, reads = times
     # Words written so far less words freed before this write: both lists of times are sorted.
     held = np.arange(1, len(writes) + 1) - np.searchsorted(reads, writes)
     return max(1, int(held.max(initial=1)))

@@ -11,7 +11,7 @@ cdef class Lifetimes:
 
 
 cdef class Ground:
-    cdef int64_t[::1] alignment, lowest, gap_begin, gap_end
+    cdef int64_t[::1] alignment, lowest, forbidden_begin, forbidden_end
 
 
 cdef class Placed:
@@ -37,9 +37,9 @@ cpdef int64_t lowest_fit(
 )
 
 @cython.locals(step=int64_t, k=int64_t, begin=int64_t, finish=int64_t, hole=int64_t)
-cdef void sort_gaps(Ground ground, int64_t taken) noexcept
+cdef void sort_forbidden(Ground ground, int64_t taken) noexcept
 
-@cython.locals(place=int64_t, unit=int64_t, k=int64_t)
+@cython.locals(offset=int64_t, unit=int64_t, k=int64_t)
 cdef int64_t first_room(Ground ground, int64_t block, int64_t taken) noexcept
 
 
@@ -55,7 +55,7 @@ cpdef int64_t fit_by_time(
 )
 
 @cython.locals(
-    start=int64_t, end=int64_t, size=int64_t, unit=int64_t, place=int64_t, window=int64_t,
+    start=int64_t, end=int64_t, size=int64_t, unit=int64_t, offset=int64_t, window=int64_t,
     last=int64_t, k=int64_t, upto=int64_t, later=int64_t, later_upto=int64_t, entry=int64_t,
     chosen=int64_t, least=int64_t, room=int64_t,
 )
@@ -68,7 +68,7 @@ cdef int64_t room_by_time(
     first_window=int64_t, last_window=int64_t, window=int64_t, low=int64_t, upto=int64_t,
     high=int64_t, middle=int64_t,
 )
-cpdef int64_t put_by_time(Stack stack, Lifetimes lifetimes, int64_t block, int64_t place)
+cpdef int64_t put_by_time(Stack stack, Lifetimes lifetimes, int64_t block, int64_t offset)
 
 @cython.locals(k=int64_t)
 cdef void insert_at(

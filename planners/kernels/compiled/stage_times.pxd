@@ -47,7 +47,7 @@ cpdef int64_t advance(
 @cython.locals(processes=int64_t)
 cdef void call(ProcessProgress run, int64_t process) noexcept
 
-@cython.locals(begin=int64_t, last=int64_t, place=int64_t, peer=int64_t, track=int64_t)
+@cython.locals(begin=int64_t, last=int64_t, entry=int64_t, peer=int64_t, track=int64_t)
 cdef int64_t start(
     Programs programs, Records records, Snapshot snapshot, ProcessProgress run, int64_t process
 ) noexcept
@@ -62,8 +62,8 @@ cdef void step(Programs programs, Snapshot snapshot, ProcessProgress run, int64_
 
 @cython.locals(
     first_track=int64_t, last_track=int64_t, bit=int64_t, following=int64_t, track=int64_t,
-    peer=int64_t, begin=int64_t, best=int64_t, space=int64_t, memory=int64_t, on_path=int64_t,
-    cause=int64_t, cause_kind=int64_t, record=int64_t, pending=int64_t, place=int64_t,
+    peer=int64_t, begin=int64_t, ready=int64_t, space=int64_t, memory=int64_t, on_path=int64_t,
+    cause=int64_t, cause_kind=int64_t, record=int64_t, pending=int64_t, entry=int64_t,
     fifo=int64_t, kind=int64_t, at=int64_t, time=int64_t,
 )
 cdef void proceed(
@@ -72,7 +72,7 @@ cdef void proceed(
 ) noexcept
 
 @cython.locals(
-    time=int64_t, place=int64_t, fifo=int64_t, kind=int64_t, last=int64_t, at=int64_t,
+    time=int64_t, entry=int64_t, fifo=int64_t, kind=int64_t, last=int64_t, at=int64_t,
     peer=int64_t,
 )
 cdef void publish(
@@ -85,13 +85,13 @@ cdef void compare(
     int64_t track,
 ) noexcept
 
-@cython.locals(index=int64_t, track=int64_t, place=int64_t, fifo=int64_t, at=int64_t)
+@cython.locals(index=int64_t, track=int64_t, operation=int64_t, fifo=int64_t, at=int64_t)
 cdef void take(
     Fifos fifos, Snapshot snapshot, ProcessProgress run, int64_t process, int64_t pc
 ) noexcept
 
 @cython.locals(
-    shift=int64_t, most=int64_t, index=int64_t, stages=int64_t, track=int64_t, place=int64_t,
+    shift=int64_t, periods=int64_t, index=int64_t, stages=int64_t, track=int64_t, operation=int64_t,
     rounds=int64_t, fifo=int64_t, written=int64_t, needed=int64_t, released=int64_t,
     reader=int64_t, last=int64_t, at=int64_t,
 )
@@ -108,7 +108,7 @@ cdef int64_t is_shifted(
 ) noexcept
 
 @cython.locals(
-    shift=int64_t, index=int64_t, stages=int64_t, track=int64_t, place=int64_t, fifo=int64_t,
+    shift=int64_t, index=int64_t, stages=int64_t, track=int64_t, operation=int64_t, fifo=int64_t,
     written=int64_t, needed=int64_t, size=int64_t, ring=int64_t, back=int64_t, now=int64_t,
     at=int64_t,
 )
