@@ -273,6 +273,25 @@ def rescaled_sums(
     return stored(np.rint(sums.astype(np.float32) * factors).astype(np.int64), result)
 
 
+def rescaled_products(
+    sums: Array,
+    source: Quantization,
+    weights: Quantization,
+    result: Quantization,
+    arrays: Mapping[str, Array],
+) -> Array:
+    """Return sums of products with weights, one row for each output channel, as stored integers.
+
+    arrays: the weights and the bias, by their role.
+    """
+    ratios, is_wide = (
+        channel_ratios(source, weights, result, len(sums)),
+        has_wide_sums(source, arrays),
+    )
+    rounds_once, whole = weights.rounds_sums_once, sums.astype(np.int64)
+    return rescaled_sums(whole, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
+
+
 def channel_ratios(
     source: Quantization, weights: Quantization, result: Quantization, channels: int
 ) -> list[float]:

@@ -16,6 +16,8 @@ from typing import TypeVar
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Operator
+from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 
 Arrays = Mapping[str, Array]  # by role
@@ -107,6 +109,22 @@ class Draft:
                 yield from self._in_place_of(layer)
             else:
                 yield layer
+
+
+def layer_after(source: Layer, name: str, operator: Operator, shape: Shape | None = None) -> Layer:
+    """Return a layer without parameters that reads a layer, and has its element type.
+
+    shape: by default the shape of the layer that is read.
+    """
+    return replace(
+        source,
+        name=name,
+        operator=operator,
+        inputs=(source.name,),
+        shape=shape or source.shape,
+        epilogue=(),
+        stored=(),
+    )
 
 
 Rule = Callable[[Draft, Layer], Edit | None]

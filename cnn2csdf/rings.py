@@ -29,7 +29,7 @@ from cnn2csdf.moves_as_views import with_columns, with_matrix_renamed, with_view
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
 from cnn2csdf.operators.moves import to_memory_order
-from cnn2csdf.rewriting import Draft, Edit, exhausted, rewritten
+from cnn2csdf.rewriting import Draft, Edit, exhausted, layer_after, rewritten
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 from csdf.arguments import public
@@ -204,7 +204,10 @@ def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
     as_integers = partial(replace, element=window.element, quantization=types)
     removed = {reader.name for reader in readers}
     conversions = {
-        source.name: _conversion(source, window)
+        source.name: replace(
+            layer_after(source, f"{source.name} of {window.name}", op.Conversion()),
+            quantization=types,
+        )
         for source in map(draft.layer, window.inputs)
         if source.name not in removed and _is_converted(source, window)
     }
@@ -231,19 +234,6 @@ def _is_converted(source: Layer, window: Layer) -> bool:
         and types_of_window is not None
         and types != types_of_window
         and keeps_integers(types, types_of_window)
-    )
-
-
-def _conversion(source: Layer, window: Layer) -> Layer:
-    """The conversion of an input of a window to the type of the window."""
-    return replace(
-        source,
-        name=f"{source.name} of {window.name}",
-        operator=op.Conversion(),
-        inputs=(source.name,),
-        epilogue=(),
-        stored=(),
-        quantization=window.quantization,
     )
 
 
@@ -331,9 +321,8 @@ def view_before_output(draft: Draft, output: Layer) -> Edit | None:
     if is_following or source not in {*rings, *draft.network.initial_states}:
         return None
     layer = draft.layer(source)
-    name, view = f"{source} for {output.name}", op.View(dims=layer.shape.dims)
-    copy = replace(layer, name=name, operator=view, inputs=(source,), epilogue=(), stored=())
-    return Edit(layers={output.name: (copy, replace(output, inputs=(name,)))})
+    view = layer_after(layer, f"{source} for {output.name}", op.View(dims=layer.shape.dims))
+    return Edit(layers={output.name: (view, replace(output, inputs=(view.name,)))})
 
 
 def without_stored_slice(draft: Draft, previous: Layer) -> Edit | None:
@@ -473,22 +462,15 @@ def _ring_of_part(
     previous, new, window, following = map(draft.layer, ring)
     state, channels = draft.network.initial_states[previous.name], reader.shape.channels
     variable = f"{state.variable}, part {number}"
-    shape = Shape(dims=(channels, *previous.shape.dims[1:]))
+    dims = (channels, *previous.shape.dims[1:])
     part_of_previous = replace(
         previous,
         name=f"{previous.name}, part {number}",
-        operator=replace(state, dims=shape.dims, variable=variable),
-        shape=shape,
+        operator=replace(state, dims=dims, variable=variable),
+        shape=Shape(dims=dims),
     )
-    part_of_new = replace(
-        new,
-        name=f"{new.name}, part {number} of {window.name}",
-        operator=reader.operator,
-        inputs=(new.name,),
-        shape=Shape(dims=(channels, *new.shape.dims[1:])),
-        epilogue=(),
-        stored=(),
-    )
+    name, shape = f"{new.name}, part {number} of {window.name}", (channels, *new.shape.dims[1:])
+    part_of_new = layer_after(new, name, reader.operator, Shape(dims=shape))
     inputs = part_of_previous.name, part_of_new.name
     part_of_window = replace(window, name=reader.name, inputs=inputs, shape=reader.shape)
     part_of_following = replace(
@@ -514,22 +496,13 @@ def sequence_by_rows(draft: Draft, layer: Layer) -> Edit | None:
         return None
     source = draft.network.layer(layer.inputs[0])
     steps, elements = source.shape.dims
-    names = f"{layer.name} by rows", f"{layer.name} rows"
     read, result = (Shape(dims=(size, steps, 1)) for size in (elements, dims[1]))
-    view = replace(
-        source,
-        name=names[0],
-        operator=op.View(dims=read.dims),
-        inputs=(source.name,),
-        shape=read,
-        epilogue=(),
-        stored=(),
-    )
-    by_rows = replace(layer, name=names[1], inputs=names[:1], shape=result)
-    matrix = replace(layer, operator=op.View(dims=dims), inputs=names[1:], stored=())
+    view = layer_after(source, f"{layer.name} by rows", op.View(dims=read.dims), read)
+    by_rows = replace(layer, name=f"{layer.name} rows", inputs=(view.name,), shape=result)
+    matrix = layer_after(by_rows, layer.name, op.View(dims=dims), layer.shape)
     return Edit(
         layers={layer.name: (view, by_rows, matrix)},
-        weights={layer.name: {}, names[1]: draft.arrays(layer.name) or {}},
+        weights={layer.name: {}, by_rows.name: draft.arrays(layer.name) or {}},
     )
 
 

@@ -22,6 +22,7 @@ from cnn2csdf.operators.operands import (
     trained_operands,
 )
 from cnn2csdf.operators.operator import (
+    AlongOneAxis,
     KernelLoops,
     KernelUse,
     Operator,
@@ -369,22 +370,10 @@ class Choice(Broadcast):
         return np.where(condition != 0, wanted, otherwise)
 
 
-class AlongOneAxis(Operator):
-    """An operator with one input that combines the elements along one axis."""
+class CombinedAlongAxis(AlongOneAxis):
+    """An operator that combines the elements along its axis."""
 
     __slots__ = ()
-    axis: int
-
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        """Return the dims of the input, with another size along the axis."""
-        dims = only_input(self, inputs).dims
-        if not 0 <= self.axis < len(dims):
-            raise InvalidNetwork(f"{type(self).__name__} along axis {self.axis} of {inputs[0]}")
-        return (*dims[: self.axis], self.size_of(inputs[0]), *dims[self.axis + 1 :])
-
-    def size_of(self, source: Shape) -> int:
-        """Return the size of the axis in the output."""
-        return source.dims[self.axis]
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return the row itself, unless rows are combined."""
@@ -395,7 +384,7 @@ class AlongOneAxis(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtremePlace(AlongOneAxis):
+class ExtremePlace(CombinedAlongAxis):
     """The index along an axis of the largest or the smallest element; the axis stays, with size one.
 
     takes_last: of equal elements, whether the last or the first index is returned.
@@ -427,7 +416,7 @@ class ExtremePlace(AlongOneAxis):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking(AlongOneAxis):
+class Ranking(CombinedAlongAxis):
     """The `count` largest or smallest elements along an axis, sorted, or their indices.
 
     Equal elements are sorted by their indices.
@@ -457,7 +446,7 @@ class Ranking(AlongOneAxis):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningSum(AlongOneAxis):
+class RunningSum(CombinedAlongAxis):
     """At each position the sum of the elements up to this position along an axis.
 
     is_exclusive: without the element at the position. is_reversed: sums begin at the end.

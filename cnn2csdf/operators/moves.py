@@ -30,6 +30,7 @@ from cnn2csdf.operators.operands import (
     trained_operands,
 )
 from cnn2csdf.operators.operator import (
+    AlongOneAxis,
     KernelLoops,
     KernelUse,
     Move,
@@ -309,7 +310,7 @@ class Concatenation(MoveAlongAxis):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice(MoveAlongAxis):
+class Slice(MoveAlongAxis, AlongOneAxis):
     """Elements start, start + step, ... before stop along an axis; step is positive."""
 
     copies_masks = True
@@ -324,12 +325,10 @@ class Slice(MoveAlongAxis):
     def row_elements_read(self, source: Shape, output: Shape) -> int:
         return output.row_elements
 
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        dims = only_input(self, inputs).dims
-        if not 0 <= self.axis < len(dims) or self.start < 0 or self.step < 1:
-            raise InvalidNetwork(f"a {self.in_words()} by {self.step} of {inputs[0]}")
-        length = len(range(self.start, min(self.stop, dims[self.axis]), self.step))
-        return (*dims[: self.axis], length, *dims[self.axis + 1 :])
+    def size_of(self, source: Shape) -> int:
+        if self.start < 0 or self.step < 1:
+            raise InvalidNetwork(f"{self.in_words()} by {self.step} of {source}")
+        return len(range(self.start, min(self.stop, source.dims[self.axis]), self.step))
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         if not inputs[index].is_map:
@@ -571,7 +570,7 @@ class Transpose(Move):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeat(Move):
+class Repeat(AlongOneAxis, Move):
     """The tensor several times, in sequence along an axis."""
 
     depends_on_all = True
@@ -579,11 +578,10 @@ class Repeat(Move):
     axis: int
     times: int
 
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        dims = only_input(self, inputs).dims
-        if not 0 <= self.axis < len(dims) or self.times < 1:
-            raise InvalidNetwork(f"{self.times} times {inputs[0]} along axis {self.axis}")
-        return (*dims[: self.axis], dims[self.axis] * self.times, *dims[self.axis + 1 :])
+    def size_of(self, source: Shape) -> int:
+        if self.times < 1:
+            raise InvalidNetwork(f"{self.times} times {source} along axis {self.axis}")
+        return source.dims[self.axis] * self.times
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return the same row, or the only row; None if several rows are repeated."""
@@ -602,21 +600,17 @@ class Repeat(Move):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gather(Move):
+class Gather(AlongOneAxis, Move):
     """Elements at a list of positions (`places`) along an axis, in the order of the list."""
 
     axis: int
     places: tuple[int, ...]
 
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        dims = only_input(self, inputs).dims
-        if not 0 <= self.axis < len(dims):
-            raise InvalidNetwork(f"places along axis {self.axis} of {inputs[0]}")
-        size = dims[self.axis]
+    def size_of(self, source: Shape) -> int:
         for position in self.places:
-            if not 0 <= position < size:
-                raise InvalidNetwork(f"place {position} along axis {self.axis} of {inputs[0]}")
-        return (*dims[: self.axis], len(self.places), *dims[self.axis + 1 :])
+            if not 0 <= position < source.dims[self.axis]:
+                raise InvalidNetwork(f"place {position} along axis {self.axis} of {source}")
+        return len(self.places)
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return the row at the listed position; None where positions along the rows decrease."""

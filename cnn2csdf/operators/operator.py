@@ -678,6 +678,24 @@ class RowMove(RowByRow):
     moves = True
 
 
+class AlongOneAxis(Operator):
+    """An operator with one input, whose output has another size along one axis at most."""
+
+    __slots__ = ()
+    axis: int
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        """Return the dims of the input, with the size of the output along the axis."""
+        dims = only_input(self, inputs).dims
+        if not 0 <= self.axis < len(dims):
+            raise InvalidNetwork(f"{type(self).__name__} along axis {self.axis} of {inputs[0]}")
+        return (*dims[: self.axis], self.size_of(inputs[0]), *dims[self.axis + 1 :])
+
+    def size_of(self, source: Shape) -> int:
+        """Return the size of the axis in the output. Raises InvalidNetwork as output_dims does."""
+        return source.dims[self.axis]
+
+
 def only_input(operator: Operator, inputs: Sequence[Shape]) -> Shape:
     """Return the input of an operator that takes one. Raises InvalidNetwork for another number."""
     if len(inputs) != 1:

@@ -13,7 +13,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.single_precision import multiplied, product_factors
 from cnn2csdf.geometry import Window
-from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
+from cnn2csdf.integers import centred, channel_ratios, rescaled_products, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.kernel_loops import CHANNELS_IN_VECTOR, dense_loops, filter_loops
 from cnn2csdf.operators.moves import to_memory_order
@@ -92,10 +92,7 @@ class FullyConnected(Operator):
         vector = centred(whole_tensor(part.inputs[0]).reshape(-1), input_types).astype(np.float64)
         matrix = centred(part.weights["matrix"], weights).astype(np.float64)
         sums = matrix @ vector + (part.weights["bias"] if self.has_bias else 0)
-        ratios = channel_ratios(input_types, weights, result, self.units)
-        is_wide, rounds_once = has_wide_sums(input_types, part.weights), weights.rounds_sums_once
-        whole = sums.astype(np.int64)
-        return rescaled_sums(whole, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
+        return rescaled_products(sums, input_types, weights, result, part.weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,9 +136,7 @@ class StreamedProduct(FullyConnected):
         if part.kept is not None:
             later = np.concatenate([kept[1:], np.zeros((1, self.units), np.int32)])
             part.kept["sums"] = (later + products[:, -2::-1].T).astype(np.int32)
-        ratios = channel_ratios(input_types, weights, result, self.units)
-        rounds_once = weights.rounds_sums_once
-        return rescaled_sums(sums.astype(np.int64), ratios, result, rounds_once=rounds_once)
+        return rescaled_products(sums, input_types, weights, result, part.weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,11 +227,9 @@ class MatrixProduct(Operator):
         if not result.is_fixed_point:
             return multiplied(tensors[0], right, bias, types)
         # In double precision sums of products of integers are exact.
-        sums = (np.matmul(tensors[0], right) + (0 if bias is None else bias)).astype(np.int64)
-        ratios = channel_ratios(input_types, factors, result, self.units or 1)
-        is_wide = has_wide_sums(input_types, part.weights)
-        columns, rounds_once = np.moveaxis(sums, -1, 0), factors.rounds_sums_once
-        rescaled = rescaled_sums(columns, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
+        sums = np.matmul(tensors[0], right) + (0 if bias is None else bias)
+        columns = np.moveaxis(sums, -1, 0)
+        rescaled = rescaled_products(columns, input_types, factors, result, part.weights)
         return np.moveaxis(rescaled, 0, -1)
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:

@@ -15,7 +15,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.single_precision import averaged, multiplied
 from cnn2csdf.geometry import PaddedInterval, Pair, Window, aligned_slices, window_places
-from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
+from cnn2csdf.integers import centred, channel_ratios, rescaled_products, rescaled_sums
 from cnn2csdf.operators.kernel_loops import convolution_loops, pooling_loops
 from cnn2csdf.operators.operator import (
     FilterBank,
@@ -202,10 +202,8 @@ class Convolution(WindowOfRows):
         weights["kernel"] -= kernel.zero_point
         if self.block is not None and not result.is_fixed_point:
             return self._multiplied(cells, weights, part, (input_types, kernel, result))
-        sums = self.summed(cells, weights, part).astype(np.int64)
-        ratios = channel_ratios(input_types, kernel, result, self.filters)
-        is_wide, rounds_once = has_wide_sums(input_types, part.weights), kernel.rounds_sums_once
-        return rescaled_sums(sums, ratios, result, is_wide=is_wide, rounds_once=rounds_once)
+        sums = self.summed(cells, weights, part)
+        return rescaled_products(sums, input_types, kernel, result, part.weights)
 
     def _multiplied(
         self,
