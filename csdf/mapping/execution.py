@@ -48,7 +48,14 @@ class _Active(NamedTuple):
 
     end: int
     actor: str
-    firing: int
+
+
+class _Arrival(NamedTuple):
+    """Tokens that a channel will hold from a time on; tuples of it sort by time."""
+
+    time: int
+    channel: str
+    tokens: int
 
 
 @public
@@ -117,6 +124,8 @@ class _MappedExecution:
             self.inputs[channel.consumer].append(channel)
             self.outputs[channel.producer].append(channel)
         self.active: list[_Active] = []
+        self.arrivals: list[_Arrival] = []
+        self.newest = dict.fromkeys(self.tokens, 0)  # by channel, the time of its latest arrival
         self.firings: list[tuple[str, int, int, int]] = []
         self.now = 0
         self._finish = {
@@ -147,7 +156,8 @@ class _MappedExecution:
                     return _PeriodicPhase(begun, done - before, self.now - time)
                 begun = max(-(-self.started[a] // count) for a, count in self.repetitions.items())
                 seen[state] = (done, begun, self.now)
-                remembered += len(self.tokens) + len(self.started) + 2 * len(self.active)
+                remembered += len(self.tokens) + len(self.started)
+                remembered += 2 * len(self.active) + 3 * len(self.arrivals)
                 if remembered > MOST_REMEMBERED:
                     raise NoRecurrence(
                         f"no state recurred within {done} iterations, in each of which up to "
@@ -188,6 +198,9 @@ class _MappedExecution:
             tuple(self._place(core) for core in self.orders),
             tuple(self.started[a.name] % a.phases for a in self.graph.actors),
             tuple(sorted((firing.end - self.now, firing.actor) for firing in self.active)),
+            tuple(
+                sorted(arrival._replace(time=arrival.time - self.now) for arrival in self.arrivals)
+            ),
             self.now % self._turn,
         )
 
@@ -208,13 +221,13 @@ class _MappedExecution:
     def _end_all(self) -> None:
         while self.active and self.active[0].end == self.now:
             done = heappop(self.active)
-            phase = done.firing % self.graph.actor(done.actor).phases
-            for channel in self.outputs[done.actor]:
-                self.tokens[channel.name] += channel.production[phase]
             self.ended[done.actor] += 1
             core = self.binding.get(done.actor)
             if core is not None:
                 self.is_busy[core] = False
+        while self.arrivals and self.arrivals[0].time == self.now:
+            arrival = heappop(self.arrivals)
+            self.tokens[arrival.channel] += arrival.tokens
 
     def _start_all(self) -> None:
         has_changed = True
@@ -250,7 +263,12 @@ class _MappedExecution:
             self.tokens[channel.name] -= channel.consumption[phase]
         self.started[name] += 1
         end = finish(self.now, actor.durations[phase])
-        heappush(self.active, _Active(end, name, index))
+        heappush(self.active, _Active(end, name))
+        for channel in self.outputs[name]:
+            if tokens := channel.production[phase]:
+                # FIFO: tokens of a short firing do not overtake tokens of an earlier, longer firing.
+                self.newest[channel.name] = max(self.newest[channel.name], end)
+                heappush(self.arrivals, _Arrival(self.newest[channel.name], channel.name, tokens))
         self.firings.append((name, index, self.now, end))
 
 
