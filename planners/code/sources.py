@@ -8,7 +8,7 @@ share their headers (`with_shared_kernels`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import fill
 
@@ -213,13 +213,11 @@ class _SourceWriter:
         package: Package = PLAIN,
     ) -> None:
         self._network_in_file, self._package = model.network, package
+        self.cmsis_nn = CmsisNN(model.network, plan, scratch) if kernels == CMSIS_NN else None
         model = as_signed(worked_model(model, plan.rematerialised))
         require_weights(model)
         for stage in (stage for group in plan.groups for stage in group.stages):
             list(map(model.network.layer, stage.layers))  # raises for a plan of another network
-        self.cmsis_nn = (
-            CmsisNN(self._network_in_file, plan, scratch) if kernels == CMSIS_NN else None
-        )
         self.name, self.target = identifier(name), package.target
         self.network, self.plan = model.network, plan
         self._names = TensorNames(self.network, package.renamed)
@@ -232,15 +230,7 @@ class _SourceWriter:
         memories = memory_parameters(self.name, plan.memories)
         taken = [*reserved(self.name), *memories]
         self.inputs = [self._port(layer, layer.name, taken) for layer in self.network.inputs]
-        self.outputs = []
-        tensors_with_port = {layer.name for layer in self.network.inputs}
-        for output in self.network.outputs:
-            tensor = self._result(output)
-            port = self._port(output, tensor, taken)
-            if output.name != tensor and tensor in tensors_with_port:
-                port = replace(port, outside=None)  # a copy of that tensor
-            tensors_with_port.add(tensor)
-            self.outputs.append(port)
+        self.outputs = list(self._output_ports(taken))
         self.ports = LibraryPorts(
             library=self.name,
             inputs=self.inputs,
@@ -269,15 +259,24 @@ class _SourceWriter:
         )
         self.schedule = Schedule(model, self.plan, self.tables, self.cmsis_nn)
 
+    def _output_ports(self, taken: list[str]) -> Iterator[LibraryPort]:
+        """Yield the ports of the outputs. A second port of a tensor gets a copy of it."""
+        tensors_with_port = {layer.name for layer in self.network.inputs}
+        for output in self.network.outputs:
+            tensor = self._result(output)
+            port = self._port(output, tensor, taken)
+            is_copy = output.name != tensor and tensor in tensors_with_port
+            tensors_with_port.add(tensor)
+            yield replace(port, outside=None) if is_copy else port
+
     def _result(self, output: Layer) -> str:
         """The tensor of an output: its own if a stage writes it row by row, else its source."""
         return output.name if output.name in self.schedule.tensors.names else output.inputs[0]
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> LibraryPort:
         """The port of an input or output. tensor: that holds it. taken: parameters; adds one."""
-        if self.network.layer(tensor).is_input and tensor == self.streamed_input:
-            if layer.name != tensor:
-                raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
+        if tensor == self.streamed_input and layer.name != tensor:
+            raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
         taken.append(self._names.of_port(layer.name, taken))
         kind = "float" if layer.quantization is None else TYPES[layer.element.value]
         if layer.name in stored_at_run_time(self.network):

@@ -308,10 +308,10 @@ def _has_equal_bits(node: LayerNode, kernel: str) -> bool:
     product with a multiplier, halves up, and a power of two, halves away from zero.
     """
     layer, operator = node.layer, node.layer.operator
-    types = [*node.input_types, layer.quantization]
-    if any(kind is None or kind.element is not Element.INT8 for kind in types):
-        return False
-    if not all(kind is not None and kind.is_fixed_point for kind in types):
+    types = (*node.input_types, layer.quantization)
+    if not all(
+        kind is not None and kind.element is Element.INT8 and kind.is_fixed_point for kind in types
+    ):
         return False
     match operator:
         case op.Convolution():

@@ -165,15 +165,11 @@ def effects(node: Node, ports: Ports, orders: Mapping[Interleaved, Sequence[str]
 
 
 def _cycles(actor: str, count: int, ports: Ports) -> Effects:
+    """Return the effect of whole cycles of an actor. count: firings."""
     cycles, rest = divmod(count, ports.phases[actor])
     assert rest == 0, f"{actor} fires {count} times, which are no whole cycles"
-    effects_of = {}
-    for channel in ports.touched[actor]:
-        effect = NOTHING
-        for phase in range(ports.phases[actor]):
-            effect = then(effect, ports.firing(actor, phase, channel))
-        effects_of[channel.name] = repeated(effect, cycles)
-    return effects_of
+    cycle = _listed_effects([actor] * ports.phases[actor], ports)
+    return {channel: repeated(effect, cycles) for channel, effect in cycle.items()}
 
 
 def _listed_effects(firings: Sequence[str], ports: Ports) -> Effects:

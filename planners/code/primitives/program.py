@@ -63,6 +63,8 @@ def selection_sources(
 
 
 class _ProgramWriter:
+    """Writes the C of a selection. works: initialisers of changes of layout and layers, in order."""
+
     def __init__(self, model: Model, plan: StreamingPlan, name: str, package: Package) -> None:
         self.network, self.plan, self.name, self._package = model.network, plan, name, package
         self._names = TensorNames(self.network, package.renamed)
@@ -70,10 +72,8 @@ class _ProgramWriter:
         self.calls = PrimitiveCalls(model, self.tables)
         self._buffers = {buffer.name: buffer for buffer in plan.buffers}
         taken = [*reserved(name), *WORDS]
-        self.inputs, self.outputs = (
-            tuple(self._port(layer, taken) for layer in layers)
-            for layers in (self.network.inputs, self.network.outputs)
-        )
+        self.inputs = tuple(self._port(layer, taken) for layer in self.network.inputs)
+        self.outputs = tuple(self._port(layer, taken) for layer in self.network.outputs)
         self.works = [work for number in range(len(plan.groups)) for work in self._group(number)]
 
     def _port(self, layer: Layer, taken: list[str]) -> LibraryPort:
