@@ -12,7 +12,7 @@ tensor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -68,6 +68,7 @@ from planners.plan.stack import stage_stack_bytes
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
+FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the first memory
 
 
 @public
@@ -163,6 +164,20 @@ def answer(request: FitRequest, budget: Budget = None) -> Fit:
     if request.memories:
         return _fit_in_memories(request, budget)
     return _fit_in_one_memory(request, stop_of(budget))
+
+
+def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[SlowTraffic]:
+    """Return the traffic for a first memory of a quarter to eight times its size.
+
+    stop_for: the stop of the search for a size in bytes.
+    """
+    first, *further_memories = request.memories
+    sizes = [first.size * quarters // 4 for quarters in FRONT]
+    fits = (
+        answer(replace(request, memories=(replace(first, size=size), *further_memories)), stop)
+        for size, stop in zip(sizes, map(stop_for, sizes), strict=True)
+    )
+    return [fit.slow for fit in fits if fit.slow is not None]
 
 
 def _answer_about(

@@ -19,7 +19,7 @@ candidates, too: their line buffers retain fewer rows, and results overlap dead 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -54,7 +54,6 @@ from planners.memory.stages import StageTable
 from planners.plan.plan import StreamingPlan
 from planners.rewrites.rematerialisation import worked_network
 
-FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_LABELS = 256  # sets of tensors in fast memory at an index of the order
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
 GROUPS = "row by row, strips, whole layers"
@@ -377,21 +376,6 @@ def _weaker(known: Reason, searched: Reason) -> Reason:
         *(MemoriesWhy.PLACED, MemoriesWhy.LABELS, MemoriesWhy.BY_THEN),
     )
     return max(searched, known, key=lambda reason: claims.index(reason.kind))
-
-
-def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[SlowTraffic]:
-    """Return the traffic for a first memory of a quarter to eight times its size.
-
-    stop_for: the stop of the search for a size in bytes.
-    """
-    first, *further_memories = request.memories
-    return [
-        planned_in_memories(
-            replace(request, memories=(replace(first, size=size), *further_memories)),
-            stop_for(size),
-        ).traffic
-        for size in (first.size * times // 4 for times in FRONT)
-    ]
 
 
 class MemoriesSearch:

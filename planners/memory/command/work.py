@@ -43,8 +43,7 @@ from planners.memory.command.interpreted import (
     interpreters_of,
 )
 from planners.memory.command.main import memories_of_options
-from planners.memory.fit import answer
-from planners.memory.memories import FRONT, slow_front
+from planners.memory.fit import FRONT, answer, slow_front
 from planners.memory.request import FitRequest, fit_request
 from planners.memory.several_networks import Together
 from planners.memory.shared_memories import taking_turns

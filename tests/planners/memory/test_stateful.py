@@ -21,15 +21,17 @@ from cnn2csdf.weights import Model
 from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
 from csdf.status import Status
+from csdf.time_limit import Stop
 from csdf.units import bytes_in_words
 from planners.code.frames import random_frame
 from planners.code.library import write_library
 from planners.code.several import Member, combined_libraries
 from planners.code.sources import library_sources
 from planners.memory.alternatives import fit_with_alternatives
-from planners.memory.fit import fit, fit_of
+from planners.memory.fit import fit, fit_of, slow_front
 from planners.memory.memory_plans import in_fast_memory
 from planners.memory.moved_weights import layout_of
+from planners.memory.request import fit_request
 from planners.memory.several_networks import run_frames, with_states_apart
 from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
@@ -213,6 +215,14 @@ def test_variables_of_any_form_stay_as_in_the_whole_network(add):
         wanted = run_layer_by_layer(model, frame, states)
         for name, array in run.outputs.items():
             assert array == pytest.approx(wanted[name])
+
+
+def test_traffic_of_a_state_is_computed_for_each_size_of_fast_memory():
+    memories = ["sram=64", "psram=1kB:slow"]
+    request = fit_request(paired("read_twice", read_twice).network, memories=memories)
+    front = slow_front(request, lambda _: Stop())
+    assert [traffic.memories[0].size for traffic in front] == [16, 32, 64, 128, 256, 512]
+    assert (front[0].moved, front[-1].moved) == (None, 0)
 
 
 def test_networks_in_one_arena_keep_their_states_apart():
