@@ -66,16 +66,27 @@ def _words(node: FinnNode, channels: str = "NumChannels", fold: str = "PE") -> i
     return node.vectors * node.divided(node.whole(channels), fold, channels)
 
 
+def _stream_bits(node: FinnNode, streams: int, *keys: str) -> list[int]:
+    """Return the bits of an element in each stream, by the first stated list of data types.
+
+    A single type, such as `inputDataType` without a list, is the type of all streams.
+    """
+    listed = next((key for key in keys if node.has(key)), None)
+    kinds = [node["inputDataType"]] if listed is None else list(node[listed])
+    if len(kinds) == 1:
+        kinds *= streams
+    if len(kinds) < streams:
+        raise node.refusal(f"{len(kinds)} data types for {streams} streams")
+    return [node.type_bits(str(kind)) for kind in kinds[:streams]]
+
+
 def _pointwise(node: FinnNode, options: TimingOptions) -> Cluster:
     """Return the timing of an operator that writes one word to each output per input word."""
-    words, lanes = _words(node), node.whole("PE")
-    bits_in = bits_out = lanes * node.bits("inputDataType")
-    if node.has("outputDataType"):
-        bits_out = lanes * node.bits("outputDataType")
-    starts = counting(words)
-    return _loop(
-        node, options, words, [(starts, bits_in)], [(starts, bits_out)] * len(node.outputs)
-    )
+    starts, lanes = counting(_words(node)), node.whole("PE")
+    out_type = "outputDataType" if node.has("outputDataType") else "inputDataType"
+    reads = [(starts, lanes * node.bits("inputDataType"))]
+    writes = [(starts, lanes * node.bits(out_type))] * len(node.outputs)
+    return _loop(node, options, len(starts), reads, writes)
 
 
 def _add(node: FinnNode, options: TimingOptions) -> Cluster:
@@ -83,10 +94,7 @@ def _add(node: FinnNode, options: TimingOptions) -> Cluster:
     if node.has("out_shape"):
         return _elementwise(node, options)
     lanes, starts = node.whole("PE"), counting(_words(node))
-    kinds = [str(node["inputDataType"])] * len(node.inputs)
-    if node.has("inputDataTypes"):
-        kinds = [str(kind) for kind in node["inputDataTypes"]]
-    bits_of_inputs = [node.type_bits(kind) for kind in kinds]
+    bits_of_inputs = _stream_bits(node, len(node.inputs), "inputDataTypes")
     bits_out = (
         node.bits("outputDataType")
         if node.has("outputDataType")
@@ -223,14 +231,9 @@ def _concat_or_split(node: FinnNode, options: TimingOptions) -> Cluster:
     is_concat, lanes, channels = node.operator == "Concat", node.whole("SIMD"), node.wholes(key)
     if any(channel % lanes for channel in channels):
         raise node.refusal(f"SIMD={lanes} does not divide {key}={list(channels)}")
-    kinds = [str(node["inputDataType"])] * len(channels)
-    if node.has(listed := "inputDataTypes" if is_concat else "outputDataTypes"):
-        kinds = [str(kind) for kind in node[listed]]
-    elif node.has("inputDataTypes"):
-        kinds = [str(kind) for kind in node["inputDataTypes"]] * len(channels)
-    if len(kinds) < len(channels):
-        raise node.refusal(f"{len(kinds)} data types for {len(channels)} streams")
-    widths = [lanes * node.type_bits(kind) for kind in kinds[: len(channels)]]
+    listed = () if is_concat else ("outputDataTypes",)
+    bits_of_streams = _stream_bits(node, len(channels), *listed, "inputDataTypes")
+    widths = [lanes * bits for bits in bits_of_streams]
     parts = [channel // lanes for channel in channels]
     require_few(node.vectors * sum(parts))
     owner = np.tile(np.repeat(counting(len(parts)), parts), node.vectors)

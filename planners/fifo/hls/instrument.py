@@ -608,7 +608,12 @@ class FunctionWalk:
         elif self.design.stream_types.intersection(head):
             is_alias = any(suffix[:1] and suffix[0].text == "=" for _, suffix in names)
             if "&" not in head and not is_alias:
-                self._register_streams(end, names)
+                registers = "".join(
+                    f'::csdf_trace::declared({name.text},"{name.text}",'
+                    f"{self.source.line(name.start)});"
+                    for name, _ in names
+                )
+                self.source.insert(self.tokens[end - 1].end, registers, Rank.DECLARED)
         elif self.region is not None:
             # By these variables processes may depend on each other.
             self.instrumented.variables += (
@@ -623,17 +628,6 @@ class FunctionWalk:
         for name, suffix in names:
             self.instrumented.task_names.add(name.text)
             self._task(start, end, suffix, 0)
-
-    def _register_streams(self, end: int, names: Declarators) -> None:
-        """Insert calls that register declared streams after their declaration."""
-        self.source.insert(
-            self.tokens[end - 1].end,
-            "".join(
-                f'::csdf_trace::declared({name.text},"{name.text}",{self.source.line(name.start)});'
-                for name, _ in names
-            ),
-            Rank.DECLARED,
-        )
 
     def _initialising_call(self, start: int, end: int, suffix: Sequence[Token]) -> None:
         """Make a process of a call whose result initialises a variable: `type x = f(...);`."""

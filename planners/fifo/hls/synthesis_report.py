@@ -30,6 +30,9 @@ PIPELINE = re.compile(r"Pipeline-\d+ : II = \d+, D = \d+, States = \{([\d\s]+)\}
 READING = re.compile(
     r'^ST_(\d+) : Operation .*"[^"]*_ssdm_op_Read\.ap_fifo[^"]*%(\w+?)"', re.MULTILINE
 )
+WHOLE = "csynth.xml"
+ENDS = ("_csynth.xml", "_csynth.xml.gz")  # of the report of one module
+MOST_BYTES = 1 << 30  # of an unpacked report: a limit against archives that expand without end
 NATURAL = r"\d{1,15}"
 PERIOD = re.compile(r"\s*\d{1,9}(\.\d{1,9})?\s*")  # of a clock, in nanoseconds
 INDICES = re.compile(r"(?=(?:_\d+)*$)")  # each position from which a name consists of indices
@@ -76,11 +79,6 @@ def _array(lane: str, identifiers: Container[str]) -> str:
     """
     prefixes = [lane[: indices.start()] for indices in INDICES.finditer(lane)]
     return next((prefix for prefix in prefixes if prefix in identifiers), prefixes[0])
-
-
-WHOLE = "csynth.xml"
-ENDS = ("_csynth.xml", "_csynth.xml.gz")  # of the report of one module
-MOST_BYTES = 1 << 30  # of an unpacked report: a limit against archives that expand without end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

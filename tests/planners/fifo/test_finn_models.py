@@ -82,7 +82,7 @@ def test_a_fold_that_does_not_divide_is_named(tmp_path):
     ("operator", "attributes"),
     [
         ("Concat", {"ChannelsPerStream": ()}),
-        ("Concat", {"ChannelsPerStream": (2, 2), "inputDataTypes": ("INT8",)}),
+        ("Concat", {"ChannelsPerStream": (2, 2, 2), "inputDataTypes": ("INT8", "INT8")}),
         ("AddStreams", {"NumChannels": 2, "inputDataTypes": ()}),
         ("DownSampler", {"ImgDim": (4, 4), "Stride": (10**20, 1), "NumChannels": 1}),
         ("DownSampler", {"ImgDim": (4, 4, 4), "NumChannels": 1}),
