@@ -321,9 +321,12 @@ class Subgraph:
                 enabled, arrays["source"], arrays["token_at"], shift, arrays["tokens"],
                 arrays["event_at"], arrays["delay"], arrays["delay_at"], arrays["tables"],
             )  # fmt: skip
-            scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
-            _, self._stack, _, _, self._cause = scratch
-            self._scratch = backend.kernel(event_times.SequenceStack)(*scratch)
+            position, self._stack, goal, is_stacked, self._cause = (
+                _array(backend, [0] * len(self._base)) for _ in range(5)
+            )
+            self._scratch = backend.kernel(event_times.SequenceStack)(
+                position, self._stack, goal, is_stacked, self._cause
+            )
             self._answer = _array(backend, [0] * 4)
         self._times = self._blank(self._slots * self.events)
         frame_times = backend.kernel(event_times.FrameTimes)

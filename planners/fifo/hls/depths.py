@@ -298,7 +298,7 @@ class _FewestBits:
 
 
 def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bool, ...]:
-    """Return groups that are memories in all depths that reach a goal; in time for all of them.
+    """Return the groups that are proved in time to be memories in all depths that reach a goal.
 
     A group is forced if no shift register suffices for it even with all other groups unbounded.
     """

@@ -621,7 +621,7 @@ class FunctionWalk:
                 for name, _ in names
             )
             if len(names) == 1:
-                self._initialising_call(start, end, names[0][1])
+                self._initialising_call(start, end, names[0][0])
 
     def _declared_tasks(self, start: int, end: int, names: Declarators) -> None:
         """Number the objects of hls::task: `task t(f, ...)` runs f; arrays get functions later."""
@@ -629,15 +629,10 @@ class FunctionWalk:
             self.instrumented.task_names.add(name.text)
             self._task(start, end, suffix, 0)
 
-    def _initialising_call(self, start: int, end: int, suffix: Sequence[Token]) -> None:
+    def _initialising_call(self, start: int, end: int, name: Token) -> None:
         """Make a process of a call whose result initialises a variable: `type x = f(...);`."""
-        if not suffix or suffix[0].text != "=":
-            return
-        name_end = qualified(suffix, 1)
-        if not 1 < name_end < len(suffix) or suffix[name_end].text != "(":
-            return
-        texts = [token.text for token in suffix[1:name_end]]
-        called = next((text for text in reversed(texts) if text in self.design.functions), "")
+        following = self.tokens.index(name, start) + 1
+        called = self._called(following + 1) if self._text(following) == "=" else ""
         if called:
             # A lambda would end the scope of the variable.
             number = self._site(called, start, end, is_wrapped=False).number
