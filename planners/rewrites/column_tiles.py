@@ -68,7 +68,7 @@ def in_columns(network: Network, inside: Sequence[str], tiles: int) -> Rewritten
     ]
     if not 1 <= tiles <= min(result.shape.width for result in results):
         return None
-    return _Tiling(network, layers, results, tiles).found()
+    return _Tiling(network, layers, results, tiles).rewritten()
 
 
 def part_of(network: Network, inside: Sequence[str]) -> Network:
@@ -142,9 +142,9 @@ class _Tiling:
         self._needs = Needs(network)
         self._added = LayerCopies(network)
 
-    def found(self) -> Rewritten[ColumnTile] | None:
-        """Return the network with a copy of the layers for each tile; None where one is not exact."""
-        tiles_made = []
+    def rewritten(self) -> Rewritten[ColumnTile] | None:
+        """Return the network with a copy of the layers for each tile; None if a copy is impossible."""
+        tiles = []
         ends = {
             result.name: (0, *even_ends(result.shape.width, self._tiles))
             for result in self._results
@@ -157,15 +157,15 @@ class _Tiling:
             tile = self._tile(number + 1, wanted)
             if tile is None:
                 return None
-            tiles_made.append(tile)
-        made = list(self._added.made.values())
-        for place, result in enumerate(self._results):
-            made.append(side_by_side(result, [tile.results[place] for tile in tiles_made], WIDTH))
+            tiles.append(tile)
+        added = list(self._added.made.values())
+        for index, result in enumerate(self._results):
+            added.append(side_by_side(result, [tile.results[index] for tile in tiles], WIDTH))
         last = self._layers[-1].name
-        # A layer between those of the span may read what a later layer of the span makes.
-        layers = replaced_layers(self._network, last, made, without=self._inside)
+        # Sorted, as layers outside the span, but between its layers, may read its results.
+        layers = replaced_layers(self._network, last, added, without=self._inside)
         network = replace(self._network, layers=_in_order(layers))
-        return Rewritten(network=network, copies=self._added.copies, parts=tuple(tiles_made))
+        return Rewritten(network=network, copies=self._added.copies, parts=tuple(tiles))
 
     def _needed(self, layer: Layer, wanted: Range) -> Iterator[tuple[str, Range]]:
         """The columns of each input that some columns of a layer need, not clipped."""
@@ -178,49 +178,46 @@ class _Tiling:
     def _tile(self, number: int, wanted: Mapping[str, Range]) -> ColumnTile | None:
         """The layers of a tile that computes the wanted columns; None where a copy is impossible."""
         widths = {layer.name: layer.shape.width for layer in self._network.layers}
-        made, asked = dict(wanted), dict[tuple[str, str], Range]()
+        # Columns that each layer computes, and that each layer (first) reads of a tensor (second).
+        computed, read = dict(wanted), dict[tuple[str, str], Range]()
         for layer in reversed(self._layers):
-            # An enlargement makes all columns of each column that it reads.
+            # An enlargement computes all columns of each column that it reads.
             if factor := _enlargement(self._network, layer):
-                first, end = made[layer.name]
-                made[layer.name] = first // factor * factor, -(-end // factor) * factor
-            for source, (first, end) in self._needed(layer, made[layer.name]):
+                first, end = computed[layer.name]
+                computed[layer.name] = first // factor * factor, -(-end // factor) * factor
+            for source, (first, end) in self._needed(layer, computed[layer.name]):
                 span = max(first, 0), min(end, widths[source])
                 if span[0] >= span[1]:
-                    return None  # it sees padding alone
-                both = asked.get((layer.name, source), span)
-                asked[layer.name, source] = hull(both, span)
+                    return None  # only padding is read
+                read[layer.name, source] = hull(read.get((layer.name, source), span), span)
                 if source in self._inside:
-                    made[source] = hull(made.get(source, span), span)
-        names: dict[tuple[str, Range], str] = {}
+                    computed[source] = hull(computed.get(source, span), span)
+        names: dict[tuple[str, Range], str] = {}  # of tensors of the tile
         slices, layers, cuts = list[str](), list[str](), dict[str, tuple[str, ...]]()
         for layer in self._layers:
             sources, before = list[str](), list[str]()
             for source in layer.inputs:
-                span = asked[layer.name, source]
+                span = read[layer.name, source]
                 if (source, span) not in names:
-                    source_span = (source, made.get(source, (0, widths[source])))
-                    start, base = source_span[1][0], names.get(source_span, source)
-                    cut = self._slice(base, (span[0] - start, span[1] - start), source, number)
+                    whole_span = computed.get(source, (0, widths[source]))
+                    base = names.get((source, whole_span), source)
+                    cut = self._slice(base, _within(whole_span, span), source, number)
                     names[source, span] = cut
                     (before if source in self._inside else slices).append(cut)
                 sources.append(names[source, span])
-            copy = self._copy(layer, made[layer.name], sources, number)
+            copy = self._copy(layer, computed[layer.name], sources, number)
             if copy is None:
                 return None
-            names[layer.name, made[layer.name]] = copy
+            names[layer.name, computed[layer.name]] = copy
             layers.append(copy)
             cuts[copy] = tuple(before)
-        results, copy_names = [], dict[str, str]()
+        results, slice_of = [], dict[str, str]()
         for name, span in wanted.items():
-            copy = names[name, made[name]]
-            if span != made[name] or self._is_read_inside[name]:
-                start = made[name][0]
-                copy_names[copy] = self._slice(
-                    copy, (span[0] - start, span[1] - start), name, number
-                )
-            results.append(copy_names.get(copy, copy))
-        return ColumnTile(tuple(slices), tuple(layers), cuts, tuple(results), copy_names)
+            copy = names[name, computed[name]]
+            if span != computed[name] or self._is_read_inside[name]:
+                slice_of[copy] = self._slice(copy, _within(computed[name], span), name, number)
+            results.append(slice_of.get(copy, copy))
+        return ColumnTile(tuple(slices), tuple(layers), cuts, tuple(results), slice_of)
 
     def _slice(self, base: str, span: Range, source: str, number: int) -> str:
         """Add a slice of some columns of a tensor; return its name."""
@@ -246,6 +243,11 @@ class _Tiling:
         if self._added.shape_of(copied).dims != (*layer.shape.dims[:2], end - first):
             return None
         return self._added.add(copied, f"{layer.name}, columns {number}", Copy(layer.name))
+
+
+def _within(whole: Range, span: Range) -> Range:
+    """A range of columns, counted from the first column of a wider range."""
+    return span[0] - whole[0], span[1] - whole[0]
 
 
 def stages_of_tile(

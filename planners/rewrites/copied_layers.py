@@ -1,10 +1,11 @@
-"""Checker of a network with copies of layers, whole or by heads: whether it computes the same.
+"""Checker of a network with copies of layers: whether it computes the same as the original network.
 
-Every layer must be a layer of the original network, a whole copy of it, or a part of it. A part is a
-row group that needs only its own rows; a range of columns with the input columns that it needs; a range
-of channels that are computed from the same channels; or one attention head. A head is a channel block
-of a convolution, or a column block of attention, together with layers that read nothing else. The
-checker shares no code with the rewrites that copy layers.
+Layer by layer, the checker determines the origin of each tensor: the layer of the original network that
+it holds, whole or a part of it. A part is a group of rows that needs only its own rows; a range of
+columns with the input columns that it needs; a range of channels that are computed from the same
+channels; or one attention head. A head is a channel block of a convolution, or a column block of
+attention, together with layers that read nothing else. The parts of a layer are joined by a
+concatenation. The checker shares no code with the rewrites that copy layers.
 """
 
 from __future__ import annotations
@@ -26,15 +27,18 @@ COPY = re.compile(
     r"|, (?P<part>head|group|columns|channels) (?P<number>\d+)(?: \d+)?)",
     re.DOTALL,
 )
-OF_PLACES = (op.Activation, op.Conversion, op.Elementwise, op.Identity)
-OF_CHANNELS = (*OF_PLACES, op.BatchNormalization, op.GlobalPooling, op.Pooling)
-OF_COLUMNS = (*OF_PLACES, op.Softmax, op.LayerNormalization, op.AttentionProduct)
+CHANNELS, ROWS, COLUMNS = range(3)  # axes
+# Operators that compute an element, a channel, or a head from the same of each input.
+OF_ELEMENTS = (op.Activation, op.Conversion, op.Elementwise, op.Identity)
+OF_CHANNELS = (*OF_ELEMENTS, op.BatchNormalization, op.GlobalPooling, op.Pooling)
+OF_HEADS = (*OF_ELEMENTS, op.Softmax, op.LayerNormalization, op.AttentionProduct)
 
 
 class _Origin(NamedTuple):
-    """The original of a copied layer. group, head: numbers from 1 on; 0 for the whole layer.
+    """The original layer of a tensor, and the part of it.
 
-    columns, channels: the first of the original and one past the last; None for all.
+    group, head: numbers from 1 on; 0 for all. columns, channels: the first and one past the last; None
+    for all.
     """
 
     layer: str
@@ -50,7 +54,7 @@ def require_same(network: Network, rewritten: Network) -> None:
 
 
 def _rows_of(original: Layer, layer: Layer, group: int) -> range | None:
-    """The rows of the original that a copy for group `group` has; None where the rows do not divide."""
+    """The rows of the original that a copy for a group has; None where the rows do not divide."""
     height, rows = original.shape.rows, layer.shape.rows
     is_part = original.shape.is_map and layer.shape.is_map and height % rows == 0
     return range((group - 1) * rows, group * rows) if is_part and group * rows <= height else None
@@ -75,7 +79,7 @@ class _CopyProof:
             origins[layer.name] = origin
         computed = {origin.layer for origin in origins.values()}
         for layer in self._network.layers:
-            # A concatenation whose inputs are read in its place computes nothing.
+            # A concatenation computes nothing: its readers may read its inputs instead.
             is_needed = layer.operator.joined_axis != 0 or not layer.inputs
             if layer.name not in computed and is_needed:
                 raise InvalidPlan(
@@ -87,6 +91,7 @@ class _CopyProof:
         part = self._channels_of(layer, sources) or self._columns_of(layer, sources)
         if part is not None:
             return part
+        # The name only says what is to be proved, such as "dense, group 2, head 1".
         name, numbers = layer.name, {"group": 0, "head": 0}
         while name not in self._originals and (match := COPY.fullmatch(name)):
             name = match[1]
@@ -94,47 +99,44 @@ class _CopyProof:
                 numbers[match["part"]] = int(match["number"])
         origin = _Origin(name, numbers["group"], numbers["head"])
         original = self._originals.get(name)
-        is_copy = (
+        is_proved = (
             original is not None
-            and layer == _as_copy(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+            and _is_copy(layer, original, operator=layer.operator, epilogue=layer.epilogue)
             and self._computes_part(layer, origin, sources)
         )
-        return origin if is_copy else None
+        return origin if is_proved else None
 
     def _computes_part(self, layer: Layer, origin: _Origin, sources: list[_Origin]) -> bool:
         """Whether a copy computes its part of its original from the same parts of the inputs."""
-        if any(self._joins(layer, origin, sources, axis=axis) for axis in (2, 1)):
+        if any(self._joins(layer, origin, sources, axis) for axis in (COLUMNS, ROWS)):
             return True
         original = self._originals[origin.layer]
         if origin.group and sources == [_Origin(original.name)]:
             rows = _rows_of(original, layer, origin.group)
-            return rows is not None and layer == _as_copy(
-                original,
-                layer,
-                operator=op.Slice(axis=1, start=rows.start, stop=rows.stop),
-                epilogue=(),
-            )
+            if rows is None:
+                return False
+            cut = op.Slice(axis=ROWS, start=rows.start, stop=rows.stop)
+            return _is_copy(layer, original, operator=cut, epilogue=())
         of_group = [_Origin(name, origin.group) for name in original.inputs]
         if origin.group and not self._needs_own_rows(layer, origin):
             return False
         if not origin.head:
-            alone = original.operator.of_one_group() if origin.group else original.operator
-            width = layer.shape.dims == original.shape.dims or bool(origin.group)
-            return (
-                width and sources == of_group and layer == _as_copy(original, layer, operator=alone)
-            )
+            operator = original.operator.of_one_group() if origin.group else original.operator
+            has_shape = layer.shape.dims == original.shape.dims or bool(origin.group)
+            is_copy = _is_copy(layer, original, operator=operator)
+            return has_shape and sources == of_group and is_copy
         return self._is_of_head(layer, origin, sources)
 
-    def _joins(self, layer: Layer, origin: _Origin, sources: list[_Origin], *, axis: int) -> bool:
-        """Whether a layer concatenates all heads, or groups, of the original in order."""
+    def _joins(self, layer: Layer, origin: _Origin, sources: list[_Origin], axis: int) -> bool:
+        """Whether a layer concatenates all heads (COLUMNS), or groups (ROWS), of the original."""
         original = self._originals[origin.layer]
-        joined = _as_copy(original, layer, operator=op.Concatenation(axis=axis), epilogue=())
-        if layer != joined or origin.head or not layer.inputs:
+        is_join = _is_copy(layer, original, operator=op.Concatenation(axis=axis), epilogue=())
+        if not is_join or origin.head or not layer.inputs:
             return False
         shape, count = layer.shape.dims, len(layer.inputs)
         shapes = {self._rewritten.layer(name).shape.dims for name in layer.inputs}
         part = (*shape[:axis], shape[axis] // count, *shape[axis + 1 :])
-        if axis == 1:
+        if axis == ROWS:
             wanted = [_Origin(original.name, number + 1) for number in range(count)]
             is_all = shape == original.shape.dims and not origin.group
         else:
@@ -172,8 +174,7 @@ class _CopyProof:
             is_joined = original is not None and (
                 {source.layer for source in sources} == {layer.name}
                 and _follow_up_to(original.shape.channels, ranges)
-                and layer
-                == _as_copy(original, layer, operator=op.Concatenation(axis=0), epilogue=())
+                and _is_copy(layer, original, operator=op.Concatenation(axis=CHANNELS), epilogue=())
                 and layer.shape == original.shape
             )
             return _Origin(layer.name) if is_joined else None
@@ -183,9 +184,7 @@ class _CopyProof:
         original, first = self._originals[match[1]], int(match["number"])
         channels = first, first + layer.shape.channels
         if original.operator.joined_axis == 0 and layer.operator == original.operator:
-            is_alike = (
-                layer == _as_copy(original, layer) and not original.epilogue and len(sources) == 1
-            )
+            is_alike = _is_copy(layer, original) and not original.epilogue and len(sources) == 1
             is_part = is_alike and (sources[0], channels) in self._requantised_inputs(original)
         else:
             is_part = self._computes_channels(original, layer, sources, channels)
@@ -204,8 +203,8 @@ class _CopyProof:
             return False
         wanted = channels[0] // scale, channels[1] // scale
         for name, shape, source in zip(original.inputs, shapes, sources, strict=True):
-            is_there = shape.is_map and shape.channels == whole
-            if not is_there or (source, wanted) not in self._channels_in(name, sources):
+            has_channels = shape.is_map and shape.channels == whole
+            if not has_channels or (source, wanted) not in self._channels_in(name, sources):
                 return False
         steps = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
         return (
@@ -216,7 +215,7 @@ class _CopyProof:
                 )
                 for number, pair in enumerate(zip(*steps, strict=True))
             )
-            and layer == _as_copy(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+            and _is_copy(layer, original, operator=layer.operator, epilogue=layer.epilogue)
             and layer.shape.dims[1:] == original.shape.dims[1:]
         )
 
@@ -268,42 +267,58 @@ class _CopyProof:
             for source in sources
         ):
             return None
-        widths = [self._originals[source.layer].shape.width for source in sources]
+        originals = [self._originals[source.layer] for source in sources]
         spans = [
-            source.columns or (0, width) for source, width in zip(sources, widths, strict=True)
+            source.columns or (0, original.shape.width)
+            for source, original in zip(sources, originals, strict=True)
         ]
-        first_source = self._originals[sources[0].layer]
+        source, (begin, end) = originals[0], spans[0]
+        moves = _is_copy(layer, source, operator=layer.operator, epilogue=())
         cut = layer.operator.sliced_range
-        if cut and (cut.axis, cut.step) == (2, 1) and layer.name not in self._originals:
-            begin, end = spans[0]
-            is_slice = 0 <= cut.start < cut.stop <= end - begin
-            is_slice &= layer.shape.dims == (*first_source.shape.dims[:2], cut.stop - cut.start)
-            is_slice &= layer == _as_copy(first_source, layer, operator=layer.operator, epilogue=())
+        if cut and (cut.axis, cut.step) == (COLUMNS, 1) and layer.name not in self._originals:
+            is_slice = (
+                moves
+                and 0 <= cut.start < cut.stop <= end - begin
+                and layer.shape.dims == (*source.shape.dims[:2], cut.stop - cut.start)
+            )
             columns = begin + cut.start, begin + cut.stop
             return sources[0]._replace(columns=columns) if is_slice else None
-        if layer.operator.joined_axis == 2 and all(source.columns for source in sources):
-            is_joined = {source.layer for source in sources} == {layer.name}
-            is_joined &= _follow_up_to(widths[0], spans) and layer.shape == first_source.shape
-            is_joined &= layer == _as_copy(
-                first_source, layer, operator=layer.operator, epilogue=()
+        if layer.operator.joined_axis == COLUMNS and all(part.columns for part in sources):
+            is_joined = (
+                moves
+                and {part.layer for part in sources} == {layer.name}
+                and _follow_up_to(source.shape.width, spans)
+                and layer.shape == source.shape
             )
             return _Origin(layer.name) if is_joined else None
         match = COPY.fullmatch(layer.name)
         if match is None or match["part"] != "columns" or match[1] not in self._originals:
             return None
         original = self._originals[match[1]]
-        if [source.layer for source in sources] != list(original.inputs):
+        if [part.layer for part in sources] != list(original.inputs):
             return None
+        computed = self._computed_columns(original, layer, spans)
+        return None if computed is None else _Origin(original.name, columns=computed)
+
+    def _computed_columns(self, original: Layer, layer: Layer, spans: list[Range]) -> Range | None:
+        """The columns of the original that a copy computes; None where it computes others.
+
+        spans: the columns of each input of the copy.
+        """
         first, operator = self._begins_at(original, layer, spans)
-        columns = first, first + layer.shape.width
-        is_part = layer == _as_copy(original, layer, operator=operator)
-        is_part &= first >= 0 and columns[1] <= original.shape.width
-        is_part &= layer.shape.dims[:2] == original.shape.dims[:2]
-        for column in range(*columns) if is_part else ():
-            wanted = _columns_read(original, column, widths[0])
-            if not all(begin <= position < end for begin, end in spans for position in wanted):
+        end = first + layer.shape.width
+        if not (
+            _is_copy(layer, original, operator=operator)
+            and 0 <= first < end <= original.shape.width
+            and layer.shape.dims[:2] == original.shape.dims[:2]
+        ):
+            return None
+        width = self._network.input_shapes(original)[0].width
+        for column in range(first, end):
+            wanted = _columns_read(original, column, width)
+            if not all(begin <= position < stop for begin, stop in spans for position in wanted):
                 return None
-        return _Origin(original.name, columns=columns) if is_part else None
+        return first, end
 
     def _begins_at(
         self, original: Layer, layer: Layer, spans: list[Range]
@@ -347,7 +362,9 @@ class _CopyProof:
         """Whether a layer computes the channels or columns of one head of the original."""
         original, head = self._originals[origin.layer], origin.head
         whole, part = original.shape.dims, layer.shape.dims
-        axes = [axis for axis in (0, 2) if len(part) == 3 and part[axis] != whole[axis]]
+        axes = [
+            axis for axis in (CHANNELS, COLUMNS) if len(part) == 3 and part[axis] != whole[axis]
+        ]
         if len(axes) != 1 or whole[axes[0]] % part[axes[0]]:
             return False
         (axis,) = axes
@@ -368,10 +385,10 @@ class _CopyProof:
         return sources == of_head and (is_attention or is_even)
 
 
-def _as_copy(original: Layer, layer: Layer, **parts: Any) -> Layer:
-    """The original with the name, inputs, arrays and shape of a copy, and with other parts."""
+def _is_copy(layer: Layer, original: Layer, **parts: Any) -> bool:
+    """Whether a layer is the original but for its name, inputs, arrays, shape, and these parts."""
     named = replace(original, name=layer.name, inputs=layer.inputs, stored=layer.stored)
-    return replace(named, shape=layer.shape, **parts)
+    return layer == replace(named, shape=layer.shape, **parts)
 
 
 def _follow_up_to(size: int, ranges: list[Range]) -> bool:
@@ -404,11 +421,11 @@ def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
 def _is_on_head(original: op.Operator, part: op.Operator, axis: int, heads: int) -> bool:
     """Whether operator `part` is the original restricted to one head along an axis."""
     match original:
-        case op.Convolution(groups=1, filters=filters) if axis == 0:
+        case op.Convolution(groups=1, filters=filters) if axis == CHANNELS:
             return part == replace(original, filters=filters // heads)
-        case op.AttentionProduct(heads=all_heads) if axis == 2:
+        case op.AttentionProduct(heads=all_heads) if axis == COLUMNS:
             return all_heads == heads and part == replace(original, heads=1, groups=1)
         case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[axis] > 1:
             dims_of_head = (*dims[:axis], dims[axis] // heads, *dims[axis + 1 :])
             return part == replace(original, constant=dims_of_head)
-    return part == original and isinstance(original, OF_COLUMNS if axis == 2 else OF_PLACES)
+    return part == original and isinstance(original, OF_HEADS if axis == COLUMNS else OF_ELEMENTS)

@@ -48,7 +48,7 @@ class HeadLayers(NamedTuple):
     rest: tuple[str, ...]
 
 
-class _Whole(Exception):
+class _Inseparable(Exception):
     """The heads or groups of a tensor cannot be computed separately."""
 
 
@@ -68,7 +68,7 @@ def head_by_head(network: Network, inside: Sequence[str]) -> Rewritten[HeadLayer
         return None
     groups, stored = attention[0].groups, parameter_bytes(network)
     if groups > 1 and network.layer(inside[-1]).operator.rereads_rows:
-        return None  # its rows would lie in a tensor of columns in one of rows
+        return None  # heads are joined along the columns, groups along the rows
     copies: dict[str, Copy] = {}
     spans: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), tuple(inside))]
     parts: list[HeadLayers] = []
@@ -76,10 +76,9 @@ def head_by_head(network: Network, inside: Sequence[str]) -> Rewritten[HeadLayer
         if groups > 1:
             network, spans = _by_groups(network, inside, groups, copies)
         for slices, layers in spans:
-            heads = _Heads(network, layers, copies)
-            network = heads.apart()
-            parts.append(HeadLayers(slices, heads.heads, heads.joined, heads.rest))
-    except _Whole:
+            network, head_layers = _Heads(network, layers, copies).separated(slices)
+            parts.append(head_layers)
+    except _Inseparable:
         return None
     if parameter_bytes(network) > stored:
         return None
@@ -131,25 +130,29 @@ def _require_rows(network: Network, layer: Layer, groups: int) -> None:
     shapes = network.input_shapes(layer)
     constants = [step.constant_dims for step in (layer.operator, *layer.epilogue)]
     if any(dims is not None and len(dims) == 3 and dims[1] > 1 for dims in constants):
-        raise _Whole
+        raise _Inseparable
     for index, shape in enumerate(shapes):
         rows = layer.shape.rows // groups
         needed = layer.operator.rows_needed(index, shapes, layer.shape)
         read = shape.rows // groups
         if needed is None or layer.shape.rows % groups or shape.rows % groups:
-            raise _Whole
+            raise _Inseparable
         for row in range(layer.shape.rows):
             first, end = needed(row)
             if first < row // rows * read or end > (row // rows + 1) * read:
-                raise _Whole
+                raise _Inseparable
 
 
 class _Heads:
-    """An attention whose heads get layers of their own."""
+    """An attention whose heads get layers of their own.
+
+    Each layer of the span is of heads, from the projections to the attention (`_axes`); or before the
+    projections, copied for each (`_before`); or after the attention.
+    """
 
     def __init__(self, network: Network, inside: Sequence[str], copies: dict[str, Copy]) -> None:
-        """Analyse the span around an attention; its copies are added to the given copies."""
-        self._network, self._inside, self._known = network, inside, copies
+        """Analyse the span around an attention; `separated` adds its copies to `copies`."""
+        self._network, self._inside, self._copies = network, inside, copies
         self._added = LayerCopies(network)
         self._products = [
             layer for layer in map(network.layer, inside) if layer.operator.attention is not None
@@ -157,71 +160,75 @@ class _Heads:
         self._values = values = self._products[-1]
         assert values.operator.attention is not None
         self._count = values.operator.attention.heads
-        self._axes: dict[str, int] = {}  # of the layers whose heads come apart
-        self._front: set[str] = set()
-        self._come_apart(values.name)
+        self._axes: dict[str, int] = {}  # axis of the heads, by layer
+        self._before: set[str] = set()
+        self._require_heads(values.name)
         readers = network.consumers
         if any(set(readers[name]) - set(self._axes) for name in self._axes if name != values.name):
-            raise _Whole
-        front = self._front = needed_for(network, inside, self._front & set(inside))
-        works = map(network.layer, front)
-        if front & set(self._axes) or any(
-            multiply_accumulates(work, network.input_shapes(work)) for work in works
+            raise _Inseparable
+        self._before = needed_for(network, inside, self._before & set(inside))
+        layers_before = map(network.layer, self._before)
+        if self._before & set(self._axes) or any(
+            multiply_accumulates(layer, network.input_shapes(layer)) for layer in layers_before
         ):
-            raise _Whole
+            raise _Inseparable
 
-    def _come_apart(self, name: str) -> None:
-        """Require separable heads of a tensor and of its producers, back to the projections."""
+    def _require_heads(self, name: str) -> None:
+        """Require separable heads of a tensor and of its producers, back to the projections.
+
+        The producers are added to `_axes`, and the inputs of the projections to `_before`.
+        """
         if name in self._axes:
             return
         layer = self._network.layer(name)
         operator, shape = layer.operator, layer.shape
-        is_there = name in self._inside and shape.is_map
-        if not is_there or len(getattr(layer.quantization, "scales", (1,))) > 1:
-            raise _Whole
+        is_map = name in self._inside and shape.is_map
+        if not is_map or len(getattr(layer.quantization, "scales", (1,))) > 1:
+            raise _Inseparable
         axis = COLUMNS if shape.width == self._count else CHANNELS
-        is_product = operator.splits_filters and operator.mixes_channels
         if shape.dims[axis] % self._count or (axis == CHANNELS and shape.width > 1):
-            raise _Whole
+            raise _Inseparable
         steps = (operator, *layer.epilogue)
         if any(step.of_head(axis, self._count) is None for step in steps):
-            raise _Whole
+            raise _Inseparable
         self._axes[name] = axis
-        if is_product and axis == CHANNELS:
-            self._front |= set(layer.inputs)
+        is_projection = operator.splits_filters and operator.mixes_channels and axis == CHANNELS
+        if is_projection:
+            self._before |= set(layer.inputs)
             return
         shapes = self._network.input_shapes(layer)
         if operator.attention is None and any(source.dims != shape.dims for source in shapes):
-            raise _Whole
+            raise _Inseparable
         for source in layer.inputs:
-            self._come_apart(source)
+            self._require_heads(source)
 
-    def apart(self) -> Network:
-        """Return the network with layers for each head; set heads, joined and rest to their names."""
-        self.heads = tuple(tuple(self._head(head)) for head in range(self._count))
-        self.joined = self._values.name
-        joined = side_by_side(self._values, [head[-1] for head in self.heads], COLUMNS)
-        left = [name for name in self._inside if name not in self._axes]
-        behind = needed_for(self._network, left, {self._inside[-1]} & set(left))
-        self.rest = tuple(name for name in left if name in behind)
-        gone = set(self._axes) | (set(left) - behind)
+    def separated(self, slices: tuple[str, ...]) -> tuple[Network, HeadLayers]:
+        """Return the network with layers for each head, and the names of these layers."""
+        heads = tuple(tuple(self._head(head)) for head in range(self._count))
+        joined = side_by_side(self._values, [head[-1] for head in heads], COLUMNS)
+        remaining = [name for name in self._inside if name not in self._axes]
+        after = needed_for(self._network, remaining, {self._inside[-1]} & set(remaining))
+        rest = tuple(name for name in remaining if name in after)
+        removed = set(self._axes) | (set(remaining) - after)
         added = [*self._added.made.values(), joined]
-        self._known |= self._added.copies
+        self._copies |= self._added.copies
         layers = replaced_layers(
-            self._network, self._inside[0], added, without=gone, shared=self._front
+            self._network, self._inside[0], added, without=removed, shared=self._before
         )
-        return replace(self._network, layers=layers)
+        network = replace(self._network, layers=layers)
+        return network, HeadLayers(slices, heads, joined.name, rest)
 
     def _head(self, head: int) -> list[str]:
-        """The layers of a head in execution order: for its keys, for its values, then all others."""
+        """The layers of a head in execution order: for its keys, for its values, then all remaining."""
         begin, names = len(self._added.made), dict[str, str]()
-        kept = [source for layer in self._products for source in layer.inputs[1:]]
-        for wanted in (*kept, self._values.name):
-            for name in self._front:
+        keys_and_values = [source for layer in self._products for source in layer.inputs[1:]]
+        for wanted in (*keys_and_values, self._values.name):
+            # The layers before the projections are copied again for each of them.
+            for name in self._before:
                 names.pop(name, None)
-            left = [candidate for candidate in self._inside if candidate not in names]
-            needed = needed_for(self._network, left, {wanted})
-            for name in (candidate for candidate in left if candidate in needed):
+            missing = [candidate for candidate in self._inside if candidate not in names]
+            needed = needed_for(self._network, missing, {wanted})
+            for name in (candidate for candidate in missing if candidate in needed):
                 names[name] = self._copied(name, names, head)
         return list(self._added.made)[begin:]
 
@@ -229,8 +236,8 @@ class _Heads:
         """Add the copy of a layer for a head; return the name of the copy."""
         layer = self._network.layer(name)
         inputs = tuple(names.get(source, source) for source in layer.inputs)
-        origin = self._known.get(name, Copy(name)).layer
-        if name in self._front:
+        origin = self._copies.get(name, Copy(name)).layer  # a group is a copy itself
+        if name in self._before:
             copy = replace(sharing(self._network, layer), inputs=inputs)
             return self._added.add(copy, f"{name} again", Copy(origin))
         part = self._part(replace(layer, inputs=inputs), layer, head)
