@@ -135,13 +135,10 @@ def work(platform: Platform, network: Network, layer: Layer, element_bytes: int)
         return Fraction(0)
     table = platform.core.table
     loops_of = tabulated_loops(network, layer, loops(network, layer, element_bytes), table)
-    return sum(
-        (
-            table.get(kernel, {}).get(loop, Fraction(0)) * number
-            for (kernel, loop), number in loops_of.items()
-        ),
-        Fraction(0),
-    )
+    instructions = Fraction(0)
+    for (kernel, loop), number in loops_of.items():
+        instructions += table.get(kernel, {}).get(loop, 0) * number
+    return instructions
 
 
 def tabulated_loops(

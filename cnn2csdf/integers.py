@@ -67,14 +67,16 @@ def mean_multiplier(ratio: float, count: int) -> tuple[int, int]:
     return (integer << shift) // count, exponent - shift
 
 
-def high_product(left: ArrayLike, right: ArrayLike) -> Integers:
-    """Return the rounded upper half of twice a product of 32-bit integers.
+def high_product(left: ArrayLike, right: ArrayLike, fraction_bits: int = 31) -> Integers:
+    """Return a product / 2 ** fraction_bits, rounded: by default the upper half of twice the product.
 
     Halves go up: -1/2 becomes 0. Saturates only at (-2**31) * (-2**31), which multipliers never are.
     """
     product = np.asarray(left, np.int64) * np.asarray(right, np.int64)
-    nudged = product + np.where(product >= 0, HALF_IN_Q31, 1 - HALF_IN_Q31)
-    return np.where(nudged >= 0, nudged >> 31, -(-nudged >> 31))
+    half = 1 << (fraction_bits - 1)
+    nudged = product + np.where(product >= 0, half, 1 - half)
+    result: Integers = np.where(nudged >= 0, nudged >> fraction_bits, -(-nudged >> fraction_bits))
+    return result
 
 
 def divided_by_power(values: ArrayLike, exponent: ArrayLike) -> Integers:
@@ -123,18 +125,20 @@ def multiplier_single_rounding(ratio: float, least: int, most: int) -> tuple[int
         return 0, -1, 0
     if exponent >= MOST_EXPONENT:  # each sum but zero is beyond the limits
         return HALF_IN_Q31, MOST_EXPONENT, 0
-    if most - least > 2**8 and exponent < LEAST_EXPONENT:
-        raise _no_multiplier(ratio)
-    thresholds = (np.arange(least + 1, most + 1) - 0.5) / ratio
-    before = np.floor(np.clip(thresholds, -INT32_MAX - 1, INT32_MAX)).astype(np.int64)
-    sums = np.clip(before[:, None] + np.arange(-2, 4), -INT32_MAX - 1, INT32_MAX)
-    expected = np.clip(rescaled_single_rounding(sums, ratio), least, most)
-    for factor, further in _candidates(ratio, integer):
-        if factor <= INT32_MAX:
-            results = rescaled_with_further(sums, factor, exponent, further)
-            if np.array_equal(np.clip(results, least, most), expected):
-                return factor, exponent, further
-    raise _no_multiplier(ratio)
+    if exponent >= LEAST_EXPONENT or most - least <= 2**8:
+        thresholds = (np.arange(least + 1, most + 1) - 0.5) / ratio
+        before = np.floor(np.clip(thresholds, -INT32_MAX - 1, INT32_MAX)).astype(np.int64)
+        sums = np.clip(before[:, None] + np.arange(-2, 4), -INT32_MAX - 1, INT32_MAX)
+        expected = np.clip(rescaled_single_rounding(sums, ratio), least, most)
+        for factor, further in _candidates(ratio, integer):
+            if factor <= INT32_MAX:
+                results = rescaled_with_further(sums, factor, exponent, further)
+                if np.array_equal(np.clip(results, least, most), expected):
+                    return factor, exponent, further
+    raise UnsupportedOperator(
+        f"a ratio of scales of {ratio!r}: no multiplier of 62 bits rounds as double precision does; "
+        "read the file with --runtime tflite-micro"
+    )
 
 
 def _candidates(ratio: float, integer: int) -> list[tuple[int, int]]:
@@ -151,31 +155,12 @@ def _candidates(ratio: float, integer: int) -> list[tuple[int, int]]:
     return [*short, *(divmod(exact + step, 2**31) for step in steps)]
 
 
-def _no_multiplier(ratio: float) -> UnsupportedOperator:
-    return UnsupportedOperator(
-        f"a ratio of scales of {ratio!r}: no multiplier of 62 bits rounds as double precision does; "
-        "read the file with --runtime tflite-micro"
-    )
-
-
 def rescaled_with_further(values: ArrayLike, integer: int, exponent: int, further: int) -> Integers:
     """Return values times (integer + further * 2 ** -31) * 2 ** (exponent - 31), halves up."""
     shift, whole = 31 - exponent, np.asarray(values, np.int64)
     product = whole * integer + ((whole * further) >> 31)
     result: Integers = (product + (np.int64(1) << (shift - 1))) >> shift
     return result
-
-
-def multipliers_single_rounding(
-    ratios: Iterable[float], result: Quantization
-) -> tuple[Integers, Integers, Integers]:
-    """Return the integers, exponents and further bits of `multiplier_single_rounding` as arrays."""
-    limits = np.iinfo(result.element.value)
-    least, most = (int(limit) - result.zero_point for limit in (limits.min, limits.max))
-    triples = np.array(
-        [multiplier_single_rounding(ratio, least, most) for ratio in ratios], np.int64
-    )
-    return triples[:, 0], triples[:, 1], triples[:, 2]
 
 
 def rescaled_wide(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
@@ -321,7 +306,10 @@ def requantising_arrays(
     if not result.is_fixed_point:
         return {"factors": np.array(ratios, np.float32)}
     if rounds_once:
-        integers, exponents, further = multipliers_single_rounding(ratios, result)
+        limits = np.iinfo(result.element.value)
+        least, most = (int(limit) - result.zero_point for limit in (limits.min, limits.max))
+        triples = [multiplier_single_rounding(ratio, least, most) for ratio in ratios]
+        integers, exponents, further = np.array(triples, np.int64).T
     else:
         (integers, exponents), further = multipliers(ratios), np.zeros(1, np.int64)
     exponents = np.where(integers != 0, exponents, -1)

@@ -108,7 +108,7 @@ def _in_single_precision(
     result: Quantization,
     function: Callable[[NDArray[np.float32]], NDArray[np.float32]],
 ) -> Array:
-    """Stored integers of a function in single precision: TensorFlow Lite's table for uint8."""
+    """Stored integers of a function in single precision: ELU, and tables of uint8."""
     real = np.float32(source.scale) * centred(values, source).astype(np.float32)
     scaled = function(real) * (np.float32(1) / np.float32(result.scale))
     return stored(away_from_zero(scaled).astype(np.int64), result)
@@ -155,25 +155,17 @@ def _absolute(values: Array, source: Quantization, result: Quantization) -> Arra
 
 
 def _elu(values: Array, source: Quantization, result: Quantization, alpha: float) -> Array:
-    """ELU in single precision, element by element."""
-    single = np.float32
-    real = single(source.scale) * centred(values, source).astype(single)
-    below = (np.exp(np.minimum(real, 0)) - single(1)) * single(alpha)
-    scaled = np.where(real < 0, below, real) * (single(1) / single(result.scale))
-    return stored(away_from_zero(scaled).astype(np.int64), result)
+    def elu(real: NDArray[np.float32]) -> NDArray[np.float32]:
+        below = (np.exp(np.minimum(real, 0)) - np.float32(1)) * np.float32(alpha)
+        return np.where(real < 0, below, real)
+
+    return _in_single_precision(values, source, result, elu)
 
 
 def _multiplier_int16(ratio: float) -> tuple[int, int]:
     """A 15-bit integer and an exponent."""
     integer, exponent = multiplier(ratio)
     return min((integer + 2**15) >> 16, INT16_MAX), exponent
-
-
-def _high_product_int16(left: Integers, right: int) -> Integers:
-    """The rounded upper half of twice a product of 16-bit integers; halves go up, as in gemmlowp."""
-    product = left * right
-    nudged = product + np.where(product >= 0, 2**14, 1 - 2**14)
-    return np.where(nudged >= 0, nudged >> 15, -(-nudged >> 15))
 
 
 def _hard_swish(values: Array, source: Quantization, result: Quantization) -> Array:
@@ -186,13 +178,13 @@ def _hard_swish(values: Array, source: Quantization, result: Quantization) -> Ar
     # 2. A third of x in Q0.15, saturated. Of a shift to the left the last bit follows the product.
     if gate_shift > 0:
         shifted = np.clip(fine_values * 2 ** (gate_shift - 1), INT16_MIN, INT16_MAX)
-        third = np.clip(2 * _high_product_int16(shifted, gate_factor), INT16_MIN, INT16_MAX)
+        third = np.clip(2 * high_product(shifted, gate_factor, 15), INT16_MIN, INT16_MAX)
     else:
-        third = divided_by_power(_high_product_int16(fine_values, gate_factor), -gate_shift)
+        third = divided_by_power(high_product(fine_values, gate_factor, 15), -gate_shift)
     # 3. The gate is (1 + x / 3) / 2, from 0 to 1 in Q0.15.
     gate = (2**15 + third) >> 1
     # 4. The product with x in the scale of the result, rounded towards zero, then shifted right.
-    product = gate * _high_product_int16(fine_values, factor)
+    product = gate * high_product(fine_values, factor, 15)
     shortened = np.where(product >= 0, product >> 15, -(-product >> 15))
     return stored(divided_by_power(shortened, max(-shift, 0)), result)
 
@@ -250,15 +242,8 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-EXPONENTIALS = (  # e ** -(1/4, 1/2, 1, 2, ...) in Q0.31
-    1672461947,
-    1302514674,
-    790015084,
-    290630308,
-    39332535,
-    720401,
-    242,
-)
+# e ** -(1/4, 1/2, 1, 2, ...) in Q0.31
+EXPONENTIALS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
 EXPONENTIAL_OF_EIGHTH = 1895147668  # e ** (-1 / 8) in Q0.31
 THIRD = 715827883  # 1 / 3 in Q0.31
 DIFFERENCE_BITS = 5  # integer bits of the exponents of a softmax: Q5.26

@@ -92,7 +92,10 @@ class LayerCalls:
         self.steps: list[str] = []
         self.real_steps: list[str] = []
         tables.weights_have_zeros = sums_have_zeros(self._network)
-        tables.some_weights_are_halves = any(map(_has_halves, self._network.layers))
+        tables.some_weights_are_halves = any(
+            any(map(layer.reads_halves, layer.operator.half_roles))
+            for layer in self._network.layers
+        )
         tables.sums_round_once = any(map(layer_rounds_once, self._network.layers))
 
     @property
@@ -240,11 +243,6 @@ class LayerCalls:
         table += [f"{initialiser}," for initialiser in initialisers]
         node.tables.wanted.add("step")
         return first, len(initialisers)
-
-
-def _has_halves(layer: Layer) -> bool:
-    """Whether the layer reads weights of two bytes in floating point."""
-    return any(map(layer.reads_halves, layer.operator.half_roles))
 
 
 def dynamic_call(node: LayerNode) -> KernelCall:

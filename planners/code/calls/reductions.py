@@ -23,6 +23,7 @@ from planners.code.calls.emitters import Emitter, Numbers, register
 from planners.code.calls.moves import strides_of
 from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
 
+# The fields of a cube of which only normalisations have others.
 UNSCALED: Fields = {"scale": None, "shift": None, "scale_steps": (0, 0, 0), "epsilon": 0}
 
 
@@ -68,21 +69,16 @@ def _input_axes(node: LayerNode, reduced: Sequence[int]) -> tuple[ReductionAxes,
     return _three_axes(shape, reduced), is_reduced
 
 
-def cube_fields(
-    node: LayerNode,
-    reduced: Sequence[int],
-    to: ReductionAxes | None = None,
-    scales: Fields = UNSCALED,
-) -> Fields:
+def cube_fields(node: LayerNode, reduced: Sequence[int], to: ReductionAxes | None = None) -> Fields:
     """Return the fields of the C structure `cube`: the three axes of a function over some axes.
 
     reduced: the axes of the input that the function reduces or normalises, ascending. to: strides of
-    the result; None: those of the input. scales: fields of the trained scale and shift of a
-    normalisation. Raises UnsupportedOperator for axes of no map that are not consecutive.
+    the result; None: those of the input. Raises UnsupportedOperator for axes of no map that are not
+    consecutive.
     """
     source, is_reduced = _input_axes(node, reduced)
     sizes = {"sizes": source.sizes, "is_reduced": is_reduced}
-    return {**sizes, **source.fields("from"), **(to or source).fields("to"), **scales}
+    return {**sizes, **source.fields("from"), **(to or source).fields("to"), **UNSCALED}
 
 
 def result_axes(node: LayerNode, reduced: Sequence[int], *, keeps: bool) -> ReductionAxes:
@@ -108,26 +104,32 @@ def _reduced(node: LayerNode, function: str, axes: Sequence[int], *, keeps: bool
     return node.call(f"reduce_{function}", "cube", **fields)
 
 
-def _instance(node: LayerNode, operator: op.InstanceNormalization) -> KernelCall:
-    scales = {role: node.symbol(role, node.weights[role]) for role in ("scale", "shift")}
-    numbers = {"scale_steps": (1, 0, 0), "epsilon": operator.epsilon}
-    axes = range(1, len(node.layer.shape.dims))
-    return node.call("standardise", "cube", **cube_fields(node, axes, None, scales | numbers))
+def _standardise(
+    node: LayerNode, axes: Sequence[int], scale_steps: Sequence[int], epsilon: float
+) -> KernelCall:
+    """The call of a normalisation over some axes.
 
-
-def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> KernelCall:
-    dims = node.layer.shape.dims
+    scale_steps: from a number of the scale to the next, along each of the three axes.
+    """
     scales = {
         "scale": node.symbol("scale", node.weights["scale"]),
         "shift": node.optional("shift"),
     }
+    numbers = {"scale_steps": scale_steps, "epsilon": epsilon}
+    return node.call("standardise", "cube", **{**cube_fields(node, axes), **scales, **numbers})
+
+
+def _instance(node: LayerNode, operator: op.InstanceNormalization) -> KernelCall:
+    return _standardise(node, range(1, len(node.layer.shape.dims)), (1, 0, 0), operator.epsilon)
+
+
+def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> KernelCall:
+    dims, steps = node.layer.shape.dims, [0, 1, 0]
     axes = range(operator.axis, len(dims) if operator.last is None else operator.last + 1)
-    steps = [0, 1, 0]  # from a number of the scale to the next along the three axes
     if node.layer.shape.is_map:
         strides = dict(zip(axes, strides_of([dims[axis] for axis in axes]), strict=True))
         steps = [strides.get(axis, 0) for axis in range(3)]
-    numbers = {"scale_steps": steps, "epsilon": operator.epsilon}
-    return node.call("standardise", "cube", **cube_fields(node, axes, None, scales | numbers))
+    return _standardise(node, axes, steps, operator.epsilon)
 
 
 def _axis_of(node: LayerNode, axis: int) -> int:
