@@ -29,7 +29,7 @@ from cnn2csdf.operators.operator import (
     quantized_types,
     same_row,
 )
-from cnn2csdf.operators.windows import Convolution, window_cells
+from cnn2csdf.operators.windows import Convolution, OverWholeInput, window_cells
 from cnn2csdf.part import CentredRows, KeptState, OutputRows, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
@@ -41,7 +41,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FullyConnected(Operator):
+class FullyConnected(OverWholeInput):
     """A matrix times all elements of the input, in (channel, row, column) order."""
 
     weight_role = "matrix"
@@ -60,13 +60,6 @@ class FullyConnected(Operator):
 
     def with_bias(self) -> FullyConnected:
         return replace(self, has_bias=True)
-
-    def window_over(self, source: Shape) -> Window:
-        """Return the window of the whole input, under which each unit has a filter."""
-        return Window(kernel=(source.height, source.width))
-
-    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
-        return True
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         only_input(self, inputs)

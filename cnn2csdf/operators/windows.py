@@ -35,8 +35,8 @@ __all__ = [
     "Convolution", "GlobalPooling", "PlaceOfMaximum", "Pooling", "TransposedConvolution", "Unpooling",
 ]  # fmt: skip
 
-INSIDE = np.float32(0.1)  # added to a number, which a cast to integers cuts off again
-UNFOLDED_LIMIT = 1 << 22  # elements copied at once; more rows than fit are computed in two goes
+INSIDE = np.float32(0.1)  # added to a whole number, so that a cast to integers returns the number
+UNFOLDED_LIMIT = 1 << 22  # elements of windows copied at once; a part with more is halved
 
 
 class WindowedOperator(Operator):
@@ -92,7 +92,7 @@ class WindowsOfChannels(WindowedOperator):
 
 
 class MaximumOrMean(Operator):
-    """An operator whose results are maxima ("max") or means ("average")."""
+    """An operator whose results are maxima or means. function: "max" or "average"."""
 
     __slots__ = ()
     function: str
@@ -213,27 +213,27 @@ class Convolution(WindowOfRows):
         types: tuple[Quantization, Quantization, Quantization],
     ) -> Array:
         """The product of the elements of each window with the kernel as a matrix."""
-        places, taps = (part.rows, part.shape.width), prod(self.window.kernel)
-        seen = unfolded(cells, self.window, *places).reshape(-1, taps, prod(places))
+        size, taps = (part.rows, part.shape.width), prod(self.window.kernel)
+        windows = unfolded(cells, self.window, *size).reshape(-1, taps, prod(size))
         matrix = weights["kernel"].reshape(self.filters, -1, taps).swapaxes(1, 2)
-        left = seen.transpose(2, 1, 0).reshape(prod(places), -1)
+        left = windows.transpose(2, 1, 0).reshape(prod(size), -1)  # pixels x (taps, channels)
         right = matrix.reshape(self.filters, -1).T
         product = multiplied(left, right, weights.get("bias"), types, self.block)
-        return product.T.reshape(self.filters, *places)
+        return product.T.reshape(self.filters, *size)
 
     def summed(self, cells: Array, weights: Mapping[str, Array], part: OutputRows) -> Array:
         """Return the products of the windows with the kernel, plus the bias."""
-        seen = unfolded(cells, self.window, part.rows, part.shape.width)
-        places = (part.rows, part.shape.width)
+        size = (part.rows, part.shape.width)
+        windows = unfolded(cells, self.window, *size)
         sums: Any = 0
-        if self.groups == part.inputs[0].shape.channels:  # depthwise: sums over the kernel's places
+        if self.groups == part.inputs[0].shape.channels:  # depthwise: sums over taps of the kernel
             kernel = weights["kernel"].reshape(self.groups, -1, *self.window.kernel, 1, 1)
             for row, column in np.ndindex(*self.window.kernel):
-                sums += seen[:, None, row, column] * kernel[:, :, row, column]
+                sums += windows[:, None, row, column] * kernel[:, :, row, column]
         else:
             kernel = weights["kernel"].reshape(self.groups, self.filters // self.groups, -1)
-            sums = np.matmul(kernel, seen.reshape(self.groups, -1, prod(places)))
-        biased: Array = sums.reshape(self.filters, *places)
+            sums = np.matmul(kernel, windows.reshape(self.groups, -1, prod(size)))
+        biased: Array = sums.reshape(self.filters, *size)
         if self.has_bias:
             biased += along_channels(weights["bias"], 3)
         return biased
@@ -247,7 +247,7 @@ class Convolution(WindowOfRows):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransposedConvolution(Operator):
-    """A convolution backwards: each input element adds a kernel to the output.
+    """A transposed convolution: each input element, times a kernel, is added to the output.
 
     window.padding is cut from the output; extra: rows and columns added at the bottom and right.
     """
@@ -319,7 +319,7 @@ class TransposedConvolution(Operator):
         if first < upto:
             cells = part.inputs[0].rows(first, upto)
             cells = cells if source is None else centred(cells, source).astype(np.float64)
-            # What each input element adds, by filter, kernel row and column, and place.
+            # The products of each input element, by filter, kernel row and column, and input pixel.
             kernel = weights["kernel"].reshape(self.groups, shape.channels // self.groups, -1)
             columns = cells.reshape(*kernel.shape[:2], -1)
             products = np.matmul(kernel.transpose(0, 2, 1), columns).reshape(
@@ -341,7 +341,7 @@ class TransposedConvolution(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooling(MaximumOrMean, WindowOfRows, WindowsOfChannels):
-    """The largest or the mean element under a window, for each feature map on its own.
+    """The largest or the mean element of each window over a single channel.
 
     rounds_up: whether halves of means of integers in fixed point go up, as those of unsigned
     integers do in TensorFlow Lite; else away from zero.
@@ -392,21 +392,18 @@ class Pooling(MaximumOrMean, WindowOfRows, WindowsOfChannels):
         cells = window_cells(self.window, part, fill=least if is_max else fill, dtype=dtype)
         if is_max:
             return self._reduced(cells, np.maximum, part)
-        sums, counts = (
-            self._reduced(cells.astype(np.int64) - fill, np.add, part),
-            self._counts(part),
-        )
+        sums = self._reduced(cells.astype(np.int64) - fill, np.add, part)
+        counts = self._counts(part)
         if not input_types.is_fixed_point:
             return averaged(sums, counts, input_types, result)
         if self.rounds_up:
             return ((sums + counts // 2) // counts).astype(dtype)
-        halves = np.where(sums > 0, counts // 2, -(counts // 2))
-        # towards zero, as C divides
-        means: Array = np.sign(sums) * (np.abs(sums + halves) // counts)
+        # Rounded with halves away from zero, by a division towards zero, as in C.
+        means: Array = np.sign(sums) * ((np.abs(sums) + counts // 2) // counts)
         return means.astype(dtype)
 
     def _counts(self, part: OutputRows) -> NDArray[np.int64]:
-        """Cells of each window that count in the mean; at least one."""
+        """The number of cells of each window that count in the mean; at least 1."""
         window, shape, counts_of_axes = self.window, part.inputs[0].shape, []
         for axis, places, length in (
             (window.rows, np.arange(part.begin, part.end), shape.height),
@@ -438,9 +435,22 @@ class Pooling(MaximumOrMean, WindowOfRows, WindowsOfChannels):
         return f"{self.function} pool {window_in_words(self.window)}"
 
 
+class OverWholeInput(Operator):
+    """An operator that reduces the whole input, and can do so row by row."""
+
+    __slots__ = ()
+
+    def window_over(self, source: Shape) -> Window:
+        """Return the window of the whole feature map."""
+        return Window(kernel=(source.height, source.width))
+
+    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
+        return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalPooling(MaximumOrMean):
-    """The maximum or the average of each feature map: one element a map."""
+class GlobalPooling(MaximumOrMean, OverWholeInput):
+    """The maximum or the average of each feature map: a single element for each channel."""
 
     depends_on_all = True
     by_pixels = True
@@ -452,13 +462,6 @@ class GlobalPooling(MaximumOrMean):
 
     def on_channels(self, count: int, whole: int) -> GlobalPooling:
         return self
-
-    def window_over(self, source: Shape) -> Window:
-        """Return the window of the whole feature map."""
-        return Window(kernel=(source.height, source.width))
-
-    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
-        return True
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return (map_dims(self, inputs)[0], 1, 1)
@@ -492,9 +495,9 @@ def framed(
     fill: float,
     dtype: str = "float32",
 ) -> Array:
-    """Return the cells of the spans, (channels, rows, columns); `fill` where there is no cell.
+    """Return the cells of two intervals, (channels, rows, columns); `fill` outside of the input.
 
-    A view of the input where the spans lie inside it; else an array of the type of its elements.
+    A view of the input if the intervals are inside; otherwise an array of `dtype`.
     """
     (top, bottom), (left, right) = rows.held, columns.held
     if (top, bottom, left, right) == (rows.first, rows.upto, columns.first, columns.upto):
@@ -518,21 +521,19 @@ def window_cells(window: Window, part: OutputRows, *, fill: float, dtype: str = 
 
 def unfolded(cells: Array, window: Window, rows: int, columns: int) -> Array:
     """Return a view (channels, kernel rows, kernel columns, rows, columns) of the windows."""
-    channel, *places = cells.strides
-    counts = (*window.kernel, rows, columns)
-    # A step to a second place that does not exist may exceed 64 bits.
+    channel_stride, *strides = cells.strides
+    sizes, factors = (*window.kernel, rows, columns), (*window.dilation, *window.stride)
+    # The stride of an axis of size 1 is not used, and may exceed 64 bits.
     steps = [
-        step * factor if count > 1 else 0
-        for step, factor, count in zip(
-            places * 2, (*window.dilation, *window.stride), counts, strict=True
-        )
+        stride * factor if size > 1 else 0
+        for stride, factor, size in zip(strides * 2, factors, sizes, strict=True)
     ]
-    shape = (cells.shape[0], *counts)
-    return as_strided(cells, shape=shape, strides=(channel, *steps), writeable=False)
+    shape = (cells.shape[0], *sizes)
+    return as_strided(cells, shape=shape, strides=(channel_stride, *steps), writeable=False)
 
 
 def window_in_words(window: Window) -> str:
-    """Kernel, stride behind a slash, dilation behind an at sign; one number where both agree."""
+    """Return the kernel, "/" and the stride, "@" and the dilation; a single number if both agree."""
     text = f"{window.kernel[0]}x{window.kernel[1]}"
     for sign, pair in (("/", window.stride), ("@", window.dilation)):
         if pair != (1, 1):
@@ -551,16 +552,12 @@ class PlaceOfMaximum(WindowsOfChannels):
     window: Window
 
     def computed(self, part: OutputRows) -> Array:
-        cells = window_cells(self.window, part, fill=-np.inf)
-        (down, across), shape = self.window.stride, (part.rows, part.shape.width)
-        best = np.full((len(cells), *shape), np.finfo(np.float32).min, np.float32)
-        numbers = np.zeros(best.shape, np.float32)
-        for number, (row, column) in enumerate(np.ndindex(*self.window.kernel)):
-            ends = row + (shape[0] - 1) * down + 1, column + (shape[1] - 1) * across + 1
-            values = cells[:, row : ends[0] : down, column : ends[1] : across]
-            is_better = values > best
-            numbers[is_better] = number
-            best = np.where(is_better, values, best)
+        least = float(np.finfo(np.float32).min)
+        cells = window_cells(self.window, part, fill=least)
+        cells = np.where(cells > least, cells, np.float32(least))  # NaN is no maximum
+        size = (part.rows, part.shape.width)
+        windows = unfolded(cells, self.window, *size).reshape(len(cells), -1, *size)
+        numbers: Array = windows.argmax(axis=1).astype(np.float32)
         return numbers + INSIDE
 
 

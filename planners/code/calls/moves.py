@@ -209,23 +209,22 @@ def _gather_points(node: LayerNode, _operator: op.GatherPoints) -> KernelCall:
 
 
 def _embedding(node: LayerNode, operator: op.Embedding) -> KernelCall:
+    fields = {"integers": None, "scales": None, "by_row": False}
     table = node.real_weights("table", node.weights["table"])
-    return _look_up(node, operator.entries, table=table, integers=None, scales=None, by_row=False)
+    entries = operator.entries
+    return node.call("look_up_rows", "real_embedding", entries=entries, table=table, **fields)
 
 
 def _scaled_embedding(node: LayerNode, operator: op.ScaledEmbedding) -> KernelCall:
-    return _look_up(
-        node,
-        operator.entries,
+    return node.call(
+        "look_up_rows",
+        "real_embedding",
+        entries=operator.entries,
         table=node.real_weights("table", None),
         integers=node.stored("table", node.weights["table"]),
         scales=node.derived("scales"),
         by_row=len(operator.scales) > 1,
     )
-
-
-def _look_up(node: LayerNode, entries: int, **fields: object) -> KernelCall:
-    return node.call("look_up_rows", "real_embedding", entries=entries, **fields)
 
 
 def _picked(node: LayerNode, axis: int, count: int, positions: str | None) -> KernelCall:
