@@ -93,9 +93,8 @@ def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
     """
     stages: list[PlacedStage] = []
     for number, group in enumerate(plan.groups):
-        running: list[tuple[RunningStage, BufferCopy | None]] = [
-            *_copying_stages(network, plan, number)
-        ]
+        running: list[tuple[RunningStage, BufferCopy | None]] = []
+        running += _copying_stages(network, plan, number)
         if group.streamed_input is not None and not plan.is_copied(number):
             running.append((streamed_input_stage(network, group.streamed_input), None))
         running += [(RunningStage(stage, network, None), None) for stage in group.stages]
@@ -114,10 +113,7 @@ def _copying_stages(
     group = plan.groups[number]
     buffers = {buffer.name: buffer for buffer in plan.buffers if buffer.has_all_rows}
     for transfer in group.transfers:
-        source, target = buffers[transfer.source], buffers[transfer.target]
-        name = source.tensor
-        stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
-        yield RunningStage(stage, network, name), BufferCopy(source, (target,))
+        yield _whole_copy(network, buffers[transfer.source], buffers[transfer.target])
     yield from _state_copies(network, plan, number, is_back=False)
     if group.streamed_input is not None and plan.is_copied(number):
         rings = tuple(
@@ -136,10 +132,16 @@ def _state_copies(
     homes = {buffer.tensor: buffer for buffer in plan.buffers if buffer.kind is Kind.STATE}
     for buffer in plan.buffers:
         if buffer.kind is Kind.STATE_COPY and buffer.begin == number:
-            name, home = buffer.tensor, homes[buffer.tensor]
-            stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
-            source, target = (buffer, home) if is_back else (home, buffer)
-            yield RunningStage(stage, network, name), BufferCopy(source, (target,))
+            home = homes[buffer.tensor]
+            yield _whole_copy(network, *((buffer, home) if is_back else (home, buffer)))
+
+
+def _whole_copy(
+    network: Network, source: StreamBuffer, target: StreamBuffer
+) -> tuple[RunningStage, BufferCopy]:
+    """A stage that copies a whole tensor, or the state of a layer, between its buffers."""
+    stage = Stage(layers=(source.tensor,), rows=network.layer(source.tensor).shape.rows)
+    return RunningStage(stage, network, source.tensor), BufferCopy(source, (target,))
 
 
 MOST_TURNS = 65535  # stages in a repeated sequence, and repetitions: both are uint16_t in C

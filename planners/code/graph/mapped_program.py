@@ -8,7 +8,7 @@ processors complete the same whole number of iterations, and every channel has i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
@@ -24,7 +24,7 @@ from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.code.c_text import table_row, unlike_each
-from planners.code.graph.program import GraphTexts, table
+from planners.code.graph.program import GraphTexts, WrittenProgram, table
 from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, CircularBuffer, arena_bytes
 from planners.code.packaging import PLAIN, Package
 from planners.code.parts import comment, source
@@ -283,22 +283,9 @@ def _rings(
     return tuple(rings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenMapped:
-    """The files of a program for a mapped graph, and the maximum size of its state.
-
-    functions: for each processor, the suffix of its functions, such as `cpu0` in NAME_run_cpu0.
-    """
-
-    name: str
-    files: Mapping[str, str]
-    state_bytes: int
-    functions: Mapping[str, str]
-
-
 def mapped_program(
     planned: MappedGraph, *, name: str | None = None, package: Package = PLAIN
-) -> WrittenMapped:
+) -> WrittenProgram:
     """Return a C program that executes a mapped graph, with a function for each processor.
 
     name: prefix of functions and files, converted to an identifier; by default the graph's name.
@@ -306,7 +293,7 @@ def mapped_program(
     """
     texts = _MappedTexts(planned, name or planned.graph.name)
     pieces = (texts.header(), texts.source(), texts.main_program(), texts.readme())
-    return WrittenMapped(
+    return WrittenProgram(
         name=texts.name,
         state_bytes=texts.state_bytes,
         functions=texts.cores,

@@ -6,7 +6,7 @@ It returns all files as text: source, header, stubs to fill in, main program, RE
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 
 from csdf.errors import counted
@@ -341,18 +341,21 @@ LONGEST = 2000  # characters of a schedule in a comment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenGraph:
-    """A program for a graph: its texts by file name, and the bytes of its state at most."""
+class WrittenProgram:
+    """A program for a graph: its texts by file name, and the maximum size of its state.
+
+    functions: for each processor, the suffix of its functions, such as `cpu0` in NAME_run_cpu0.
+    """
 
     name: str
-    planned: PlannedGraph
     files: Mapping[str, str]
     state_bytes: int
+    functions: Mapping[str, str] = field(default_factory=dict)
 
 
 def graph_program(
     planned: PlannedGraph, *, name: str | None = None, package: Package = PLAIN
-) -> WrittenGraph:
+) -> WrittenProgram:
     """Return a C program that executes a planned graph.
 
     name: prefix of functions and files, converted to an identifier; by default the graph's name.
@@ -362,9 +365,7 @@ def graph_program(
     files = texts.files(
         _header(texts), texts.source(), _main(texts), _readme(planned, texts), package
     )
-    return WrittenGraph(
-        name=texts.name, planned=planned, state_bytes=texts.state_bytes, files=files
-    )
+    return WrittenProgram(name=texts.name, files=files, state_bytes=texts.state_bytes)
 
 
 def write_graph_program(
@@ -373,7 +374,7 @@ def write_graph_program(
     *,
     name: str | None = None,
     package: Package = PLAIN,
-) -> WrittenGraph:
+) -> WrittenProgram:
     """Write the program of a planned graph into a folder, and return it; see graph_program().
 
     Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.

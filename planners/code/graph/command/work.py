@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.liveness import Deadlock
@@ -19,9 +20,14 @@ from csdf.search.variables import SearchSpace
 from csdf.status import Status
 from csdf.time_limit import Progress, Stop
 from planners.code.graph.looped import in_words
-from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped_program
+from planners.code.graph.mapped_program import (
+    MappedGraph,
+    OrdersBlock,
+    mapped_graph,
+    mapped_program,
+)
 from planners.code.graph.planning import PlannedGraph, planned_graph
-from planners.code.graph.program import WrittenGraph, write_graph_program
+from planners.code.graph.program import WrittenProgram, write_graph_program
 from planners.code.library import write_folder
 from planners.code.packaging import Package, source_of
 
@@ -54,13 +60,8 @@ def work(options: argparse.Namespace) -> int:
         written = write_graph_program(
             planned, options.output, name=options.name, package=_package(options)
         )
-        answer = {
-            **planned.to_json(),
-            "program": written.name,
-            "state_bytes": written.state_bytes,
-            "files": list(written.files),
-        }
-        answers.show(answer, _lines(planned, written, options.output), options)
+        lines = _lines(planned, written, options.output)
+        answers.show(_document(planned, written), lines, options)
         return answers.ANSWERED if planned.reason is None else answers.UNKNOWN
 
 
@@ -85,12 +86,6 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
         return answers.NO
     written = mapped_program(planned, name=options.name, package=_package(options))
     write_folder(options.output, written.files)
-    document = {
-        **planned.to_json(),
-        "program": written.name,
-        "state_bytes": written.state_bytes,
-        "files": list(written.files),
-    }
     lines = [
         f"{graph.name}: {planned.arena_bytes} B of RAM for channels, at most {written.state_bytes} B "
         f"of state; {answers.counted(len(planned.cores), 'processor')}, "
@@ -103,8 +98,14 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
         *answers.written(list(written.files), options.output),
         f"  next     make -C {options.output} test",
     ]
-    answers.show(document, lines, options)
+    answers.show(_document(planned, written), lines, options)
     return answers.ANSWERED
+
+
+def _document(planned: PlannedGraph | MappedGraph, written: WrittenProgram) -> dict[str, Any]:
+    """Return the answer as a JSON value: schedule, buffers and files."""
+    facts = {"program": written.name, "state_bytes": written.state_bytes}
+    return {**planned.to_json(), **facts, "files": list(written.files)}
 
 
 def _with_smallest(graph: Graph, stop: Stop) -> Graph:
@@ -127,7 +128,7 @@ def _so_far(progress: Progress) -> str:
     return f"smallest buffers: at least {progress.lower_bound} tokens"
 
 
-def _lines(planned: PlannedGraph, written: WrittenGraph, folder: str) -> list[str]:
+def _lines(planned: PlannedGraph, written: WrittenProgram, folder: str) -> list[str]:
     words = in_words(planned.schedule)
     short = words if len(words) <= SHOWN else f"{words[:SHOWN]} ..."
     unshared_bytes = sum(ring.size for ring in planned.rings)
