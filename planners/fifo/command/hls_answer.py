@@ -161,7 +161,7 @@ class CallAnswer:
         depths = chosen.depths if chosen is not None and chosen.depths else ()
         rows = []
         for index, name in enumerate(model.names):
-            fifos = [model.design.fifos[number] for number in model.members[index]]
+            fifos = model.fifos[index]
             rows.append(
                 {
                     "name": name,
@@ -377,7 +377,7 @@ class CallAnswer:
     def _table(self, sizing: CallSizing) -> list[str]:
         rows = [("FIFO", "lanes", "given", "depth", "width", "BRAM_18K", "memory")]
         for index, name in enumerate(self.model.names):
-            fifos = [self.model.design.fifos[number] for number in self.model.members[index]]
+            fifos = self.model.fifos[index]
             depth = sizing.depths[index]
             if depth == self.model.source_depths[index] == 2:
                 continue

@@ -91,7 +91,7 @@ def _fifos(answer: CallAnswer, depths: Sequence[int]) -> tuple[Section, Section]
         held, cycles = [Occupancy.of(*row) for row in times[0]], times[1]
     fifos = []
     for index, (name, depth, occupancy) in enumerate(zip(model.names, depths, held, strict=True)):
-        lanes = [model.design.fifos[number] for number in model.members[index]]
+        lanes = model.fifos[index]
         fifos.append(
             PageFifo(
                 name, depth, max(fifo.bits for fifo in lanes), model.words[index],
@@ -113,9 +113,9 @@ def _processes(answer: CallAnswer, depths: Sequence[int]) -> Section:
     blocks = []
     for number, process in enumerate(design.processes):
         written = [
-            f"{depths[position]} x {counted(design.fifos[row[0]].bits, 'bit')}"
-            for position, row in enumerate(model.members)
-            if depths and design.fifos[row[0]].writer == number
+            f"{depth} x {counted(fifos[0].bits, 'bit')}"
+            for depth, fifos in zip(depths, model.fifos, strict=False)  # no depths: no FIFOs
+            if fifos[0].writer == number
         ]
         fifos = f"FIFO {', '.join(written)}" if written else ""
         blocks.append(

@@ -127,7 +127,8 @@ class _CallRun(NamedTuple):
 class CallModel:
     """A design as arrays for the kernel.
 
-    groups: sets of FIFOs with one depth; by default the arrays of streams.
+    A group is a set of FIFOs with one depth, by default an array of streams. names, words: of each
+    group; members, fifos: the FIFOs of each group, by number in the design, and themselves.
     """
 
     def __init__(self, design: StagedDesign, *, is_grouped: bool = True) -> None:
@@ -143,9 +144,8 @@ class CallModel:
         for group, members in enumerate(self.members):
             for member in members:
                 self.group_of[member] = group
-        self.words = [
-            max(design.fifos[member].words for member in members) for members in self.members
-        ]
+        self.fifos = [[design.fifos[member] for member in members] for members in self.members]
+        self.words = [max(fifo.words for fifo in fifos) for fifos in self.fifos]
         self.events = sum(events(track) for process in design.processes for track in process.tracks)
         self.simulated = 0
         alike = _alike(design, self.group_of)
@@ -161,29 +161,23 @@ class CallModel:
     @property
     def source_depths(self) -> Sizes:
         """The depths in the source; of an array the largest."""
-        return tuple(max(self.design.fifos[number].depth for number in row) for row in self.members)
+        return tuple(max(fifo.depth for fifo in fifos) for fifos in self.fifos)
 
     @property
     def fixed_memories(self) -> tuple[bool, ...]:
         """Which groups are memories at any depth, as the source binds all their FIFOs to memories."""
-        return tuple(
-            all(self.design.fifos[number].kind not in ("", "srl") for number in row)
-            for row in self.members
-        )
+        return tuple(all(fifo.kind not in ("", "srl") for fifo in fifos) for fifos in self.fifos)
 
     def memories(self, depths: Sequence[int]) -> tuple[bool, ...]:
         """Which groups are memories at these depths: those with a FIFO that is a memory."""
         return tuple(
-            any(
-                is_memory(depth, self.design.fifos[number].bits, self.design.fifos[number].kind)
-                for number in row
-            )
-            for depth, row in zip(depths, self.members, strict=True)
+            any(is_memory(depth, fifo.bits, fifo.kind) for fifo in fifos)
+            for depth, fifos in zip(depths, self.fifos, strict=True)
         )
 
     def first_memory(self, group: int) -> int:
         """The minimum depth at which a group is a memory; beyond its words if it never is."""
-        fifos = [self.design.fifos[number] for number in self.members[group]]
+        fifos = self.fifos[group]
         if any(fifo.kind not in ("", "srl") for fifo in fifos):
             return 0
         depths = [max(SHIFTED, SHIFTED_BITS // fifo.bits) + 1 for fifo in fifos if not fifo.kind]
@@ -191,11 +185,7 @@ class CallModel:
 
     def price(self, group: int, depth: int, objective: str) -> int:
         """Return the cost of a group of FIFOs in bits, elements, block RAMs (bram) or LUTs (lut)."""
-        total = 0
-        for number in self.members[group]:
-            fifo = self.design.fifos[number]
-            total += cost(depth, fifo.bits, fifo.kind, objective)
-        return total
+        return sum(cost(depth, fifo.bits, fifo.kind, objective) for fifo in self.fifos[group])
 
     def outcome(
         self,
@@ -456,13 +446,11 @@ class CallModel:
 
 def events(items: Track) -> int:
     """Return the number of stages of a track that have accesses."""
-    total = 0
-    for item in items:
-        if isinstance(item, Event):
-            total += 1
-        elif isinstance(item, Repeat):
-            total += item.times * events(item.items)
-    return total
+    return sum(
+        1 if isinstance(item, Event) else item.times * events(item.items)
+        for item in items
+        if not isinstance(item, int)
+    )
 
 
 def _times_of_words(fifos: dict[str, Any], fifo: int) -> WordTimes:

@@ -89,13 +89,12 @@ class CallGraph:
 
 def _design(model: CallModel) -> Design:
     """Return the groups as FIFOs and the processes as layers, whose ports only have words."""
-    bits = [sum(model.design.fifos[number].bits for number in row) for row in model.members]
     outputs: list[list[WordPort]] = [[] for _ in model.design.processes]
     inputs: list[list[WordPort]] = [[] for _ in model.design.processes]
     fifos = []
-    for index, row in enumerate(model.members):
-        first = model.design.fifos[row[0]]
-        port = WordPort(sequence=0, words=model.words[index], bits=bits[index])
+    for index, group in enumerate(model.fifos):
+        first, bits = group[0], sum(fifo.bits for fifo in group)
+        port = WordPort(sequence=0, words=model.words[index], bits=bits)
         fifos.append(
             Fifo(
                 name=model.names[index],
@@ -103,7 +102,7 @@ def _design(model: CallModel) -> Design:
                 output=len(outputs[first.writer]),
                 consumer=first.reader,
                 input=len(inputs[first.reader]),
-                bits=bits[index],
+                bits=bits,
                 words=model.words[index],
                 given=model.source_depths[index],
             )

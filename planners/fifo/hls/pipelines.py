@@ -643,13 +643,11 @@ def _unrolled(body: Body) -> Iterator[Access]:
 
 def stages_of(items: Sequence[Item]) -> int:
     """Return the number of stages of items."""
-    total = 0
-    for item in items:
-        if isinstance(item, int):
-            total += item
-        elif isinstance(item, Repeat):
-            total += item.times * stages_of(item.items)
-    return total
+    return sum(
+        item if isinstance(item, int) else item.times * stages_of(item.items)
+        for item in items
+        if not isinstance(item, Event)
+    )
 
 
 def _joined(items: Iterable[Item]) -> Track:
