@@ -1,7 +1,7 @@
 """Configurations whose times were measured on a device, and a platform fitted to them.
 
-A table (CSV) has the columns configuration, as MAFAT writes it, and milliseconds, of a frame; others
-are passed over.
+A table (CSV) has the columns configuration, in the notation of MAFAT, and milliseconds of a frame;
+other columns are ignored.
 """
 
 from __future__ import annotations
@@ -77,10 +77,11 @@ def read_measured(
 def fitted(
     chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]
 ) -> tuple[Platform, Fraction]:
-    """Return a platform fitted to measured times, and the largest relative error of its times.
+    """Return a platform fitted to measured times, and the largest share by which it is too fast.
 
-    Least squares of the relative error; bytes cost nothing. Raises InvalidPlan for fewer than two
-    times.
+    The predicted time of plan i is launch * starts_i + slope * operations_i; bytes take no time. With x
+    = starts / measured and y = operations / measured, least squares of the relative error minimise the
+    sum of (launch * x + slope * y - 1)^2. Raises InvalidPlan for fewer than two times.
     """
     if len(measured) < 2:
         raise InvalidPlan(f"{len(measured)} measured configurations; a fit needs at least two")

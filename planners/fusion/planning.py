@@ -203,15 +203,15 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
     """
     require_covering(chain, groups)
     table = StageTable(chain.network, element_bytes=terms.element_bytes)
-    working: list[GroupGeometry] = []
+    geometries: list[GroupGeometry] = []
     blocks: dict[int, tuple[StreamBuffer, ...]] = {}
     for group in groups:
         for stages in _stages(chain, group):
-            block = _block(chain, group, stages, terms, len(working))
+            block = _block(chain, group, stages, terms, len(geometries))
             if block:
-                blocks[len(working)] = block
-            working.append(table.group(stages))
-    plan, least = plan_with_blocks(chain, table, working, blocks)
+                blocks[len(geometries)] = block
+            geometries.append(table.group(stages))
+    plan, least = plan_with_blocks(chain, table, geometries, blocks)
     return FusionPlan(
         chain=chain,
         terms=terms,
@@ -241,7 +241,10 @@ def _block(
     terms: Terms,
     number: int,
 ) -> tuple[StreamBuffer, ...]:
-    """The buffers of the tiles and the scratch of a group, at their offsets in one block."""
+    """The buffers of the tiles and the scratch of a group, at their offsets in one block.
+
+    number: of the group of the plan that executes the stages.
+    """
     network, size = chain.network, terms.element_bytes
     if group.is_tiled:
         buffers = list(tile_buffers(TileRanges(network, stages[0]), terms.scratch, size))
@@ -249,14 +252,14 @@ def _block(
         layers = [network.layer(name) for stage in stages for name in stage.layers]
         needed, layer = row_scratch(chain, layers, terms)
         if group.mode is GroupMode.WHOLE:
-            needed *= layer.shape.height  # all rows at once
+            needed *= layer.shape.height  # all rows in one firing; the group is a single layer
         unit = size or network.layer(layer.inputs[0]).element_bytes
         name = f"{layer.name} {Kind.SCRATCH.value}"
         buffer = Buffer(name=name, size=needed, start=0, end=1, alignment=unit)
         buffers = [(Kind.SCRATCH, layer.name, buffer)] if needed else []
     if not buffers:
         return ()
-    working = tuple(name for stage in stages for name in stage.layers)
+    layers_of_group = tuple(name for stage in stages for name in stage.layers)
     problem = Problem(name=network.name, buffers=tuple(buffer for _, _, buffer in buffers))
     inner = plan_arena(problem, budget=Stop(steps=MOST_STEPS))
     return tuple(
@@ -268,7 +271,9 @@ def _block(
             offset=inner.offsets[buffer.name],
             begin=number,
             end=number + 1,
-            readers=((tensor,) if group.is_tiled else working) if kind is Kind.SCRATCH else (),
+            readers=((tensor,) if group.is_tiled else layers_of_group)
+            if kind is Kind.SCRATCH
+            else (),
         )
         for kind, tensor, buffer in buffers
     )

@@ -167,6 +167,7 @@ def options(
 def _options(
     layer_order: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes, stop: Stop
 ) -> Iterator[FusionPoint]:
+    """The options of `options`, without the time around all groups."""
     for section in range(layer_order.sections) if GroupMode.WHOLE in terms.modes else ():
         stages = list(whole_stages(layer_order.between(section, section + 1)))
         yield FusionPoint(
@@ -182,11 +183,7 @@ def _options(
             stop.spend(ROW_EFFORT * layers)
             stop.look()
             yield from reversed(list(rows.ending(upto)))
-    modes = [
-        candidate
-        for candidate in (GroupMode.RECOMPUTED, GroupMode.CACHED)
-        if candidate in terms.modes
-    ]
+    modes = [mode for mode in (GroupMode.RECOMPUTED, GroupMode.CACHED) if mode in terms.modes]
     tiled = TiledGroups(layer_order, terms.tilings, times.tile_times, terms.scratch)
     for upto in range(1, layer_order.sections + 1) if modes else ():
         for mode in modes:
@@ -293,13 +290,13 @@ class _RowGroups:
         """
         layer_order, table = self._layer_order, self._table
         result = table.tensor_bytes(layer_order.at(upto))
-        # lines, staging: of the sections after `first`; the others include `first`.
+        # Bytes of line buffers and staging of the sections after `first`; the others include `first`.
         lines = staging = scratch = nanoseconds = work = 0
         stages: list[Stage] = []
         for first in reversed(range(upto)):
             stages = [*row_stages(layer_order, first, first + 1), *stages]
             at_begin, inside = (self._cost(first, entry) for entry in (WHOLE, 1))
-            # The row that the section passes to the next section; the result of the group is whole.
+            # The row that the section stages for the next section; the result of the group is whole.
             row_bytes = 0 if first + 1 == upto else table.row_bytes(layer_order.at(first + 1))
             scratch_of_section, _ = row_scratch(
                 layer_order, layer_order.between(first, first + 1), self._terms
@@ -307,11 +304,11 @@ class _RowGroups:
             scratch = max(scratch, scratch_of_section)
             nanoseconds += self._section_time(first)
             work += at_begin.work
-            pool = max(staging, at_begin.passing, at_begin.last + row_bytes)
+            buffer = max(staging, at_begin.passing, at_begin.last + row_bytes)
             # Rounded as the plan rounds it: the staging buffer has the alignment of the widest element.
-            pool = -(-pool // self._largest_element) * self._largest_element
+            buffer = -(-buffer // self._largest_element) * self._largest_element
             whole_tensors = table.tensor_bytes(layer_order.at(first)) + result
-            memory = whole_tensors + lines + at_begin.lines + pool + scratch
+            memory = whole_tensors + lines + at_begin.lines + buffer + scratch
             group = group_of(layer_order, first, upto, GroupMode.ROWS)
             time = nanoseconds + self._times.interleaving(stages)
             yield FusionPoint(memory, time, work, (group,))
@@ -360,6 +357,6 @@ def front(options: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:
 
 
 def best_under(points: Sequence[FusionPoint], memory: int) -> FusionPoint | None:
-    """Return the point of minimum cost within a memory limit; None if no point fits."""
-    place = bisect_right(points, memory, key=lambda point: point.memory)
-    return points[place - 1] if place else None
+    """Return the point of a front with the minimum cost within a memory limit; None if none fits."""
+    fitting = bisect_right(points, memory, key=lambda point: point.memory)
+    return points[fitting - 1] if fitting else None

@@ -120,8 +120,8 @@ def tile_buffers(
             if halo_cached:
                 width = columns[-1][1] - columns[0][0]
                 spans[Kind.TILE_ROWS] = largest_shared(rows) * width, 0, len(layers)
-                beside = longest(rows) * largest_shared(columns)
-                spans[Kind.TILE_COLUMNS] = beside, 0, len(layers)
+                cached_columns = longest(rows) * largest_shared(columns)
+                spans[Kind.TILE_COLUMNS] = cached_columns, 0, len(layers)
         for kind, (pixels, start, end) in spans.items():
             if size := layer.shape.channels * pixels * unit:
                 yield kind, name, _buffer(name, kind, size, start, end, unit)
@@ -195,18 +195,18 @@ class TiledGroups:
             [bands(self._needs, layers, even_ends(extent, count), axis) for count in counts[axis]]
             for axis, extent in ((ROWS, shape.height), (COLUMNS, shape.width))
         )
-        most = kept = nanoseconds = work = np.zeros(tuple(map(len, counts)), np.int64)
+        # Of the sections after `begin`: peak of live bytes, halo caches, time and MACs, by tiling.
+        peak = caches = nanoseconds = work = np.zeros(tuple(map(len, counts)), np.int64)
         for begin in reversed(range(first, upto)):
-            peak, begun, own_kept, time, macs = self._section(
+            own_peak, peak_at_begin, own_caches, time, macs = self._section(
                 begin, result.name, held, halo_cached=halo_cached
             )
-            nanoseconds, work = nanoseconds + time, work + macs
-            size = kept + own_kept + np.maximum(most, begun)
+            nanoseconds, work, caches = nanoseconds + time, work + macs, caches + own_caches
+            size = caches + np.maximum(peak, peak_at_begin)
             for row, column, tiles in tilings:
                 numbers = (array[row, column] for array in (size, nanoseconds, work))
                 yield begin, tiles, tuple(map(int, numbers))
-            most = np.maximum(most, peak)
-            kept = kept + own_kept
+            peak = np.maximum(peak, own_peak)
 
     def _section(
         self, number: int, result: str, held: tuple[list[Bands], ...], *, halo_cached: bool
@@ -233,35 +233,35 @@ class TiledGroups:
         rows, columns = (
             {name: np.array(table, kind).T for name, table in tables.items()} for tables in along
         )
-        tile, kept = {}, {}
+        tile_bytes, cache_bytes = {}, {}
         for name in names:
             if name != result:
                 pixel = self._pixel_bytes(name)
                 row, column = rows[name], columns[name]
-                tile[name] = pixel * np.multiply.outer(row[HELD], column[HELD])
-                kept[name] = pixel * (
+                tile_bytes[name] = pixel * np.multiply.outer(row[HELD], column[HELD])
+                cache_bytes[name] = pixel * (
                     np.multiply.outer(row[SHARED], column[SPAN])
                     + np.multiply.outer(row[HELD], column[SHARED])
                 )
-        nothing = np.zeros_like(kept.pop(source))
+        nothing = np.zeros_like(cache_bytes.pop(source))  # the source belongs to the section before
         scratch = [
             scratch_bytes(self._scratch, self._network, layer, 1, self._element_bytes)
             * np.multiply.outer(rows[layer.name][COMPUTED], columns[layer.name][COMPUTED])
             for layer in layers
         ]
-        begun = most = work = nothing
-        sizes = alive(layers, tile), alive(layers, tile | {source: nothing})
+        peak_at_begin = peak = work = nothing
+        sizes = alive(layers, tile_bytes), alive(layers, tile_bytes | {source: nothing})
         for needed, all_tiles, own_tiles in zip(scratch, *sizes, strict=True):
-            most = np.maximum(most, all_tiles + needed)
-            begun = np.maximum(begun, own_tiles + needed)
+            peak = np.maximum(peak, all_tiles + needed)
+            peak_at_begin = np.maximum(peak_at_begin, own_tiles + needed)
         for layer in layers:
             macs_each = multiply_accumulates_of_pixel(self._network, layer)
             total = np.multiply.outer(rows[layer.name][TOTAL], columns[layer.name][TOTAL])
             work = work + macs_each * total
-        spent = sum(
+        time = sum(
             (self._nanoseconds(layer, held, halo_cached=halo_cached) for layer in layers), nothing
         )
-        return most, begun, sum(kept.values(), nothing), spent, work
+        return peak, peak_at_begin, sum(cache_bytes.values(), nothing), time, work
 
     def _pixel_bytes(self, name: str) -> int:
         layer = self._network.layer(name)
@@ -309,14 +309,13 @@ class TiledGroups:
         return both
 
 
-def _along(found: Sequence[tuple[Range, ...]], *, halo_cached: bool) -> list[tuple[int, ...]]:
+def _along(tilings: Sequence[tuple[Range, ...]], *, halo_cached: bool) -> list[tuple[int, ...]]:
     """The numbers of HELD to TOTAL, a row for each number of tiles."""
     rows: list[tuple[int, ...]] = []
-    for tiles in found:
+    for tiles in tilings:
         own_tiles = fresh(tiles) if halo_cached else tiles
         shared = largest_shared(tiles) if halo_cached else 0
         span = tiles[-1][1] - tiles[0][0]
-        rows.append(
-            (longest(tiles), shared, span, longest(own_tiles), sum(end - a for a, end in own_tiles))
-        )
+        total = sum(end - first for first, end in own_tiles)
+        rows.append((longest(tiles), shared, span, longest(own_tiles), total))
     return rows

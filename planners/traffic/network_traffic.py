@@ -135,7 +135,8 @@ class NetworkSearch:
         stop = stop_of(budget)
         # Answers within a second, for the stages that remain when the search ends early.
         quick, ended = self._each_alone(buffer_bytes)
-        best_splits: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]  # of the first stages
+        # For each number of first stages: bytes and groups of their best split.
+        best_splits: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]
         for end, stage in enumerate(self.stages, 1):
             alone = quick[end - 1]
             # The quick answer is not proved minimal: search the nests of this stage.
@@ -149,8 +150,8 @@ class NetworkSearch:
             try:
                 for first in () if ended else self._starts(end, longest, buffer_bytes):
                     before_bytes, before = best_splits[first]
-                    allowed_bytes = minimum[0] - before_bytes
-                    traffic = self._fused(first, end, buffer_bytes, allowed_bytes, stop)
+                    below = minimum[0] - before_bytes
+                    traffic = self._fused(first, end, buffer_bytes, below, stop)
                     if traffic is not None:
                         minimum = before_bytes + traffic.total_bytes, (*before, traffic)
             except ENDS as end_of_search:
@@ -171,7 +172,7 @@ class NetworkSearch:
     def _each_alone(self, buffer_bytes: int) -> tuple[list[GroupTraffic], Reason | None]:
         """Return each stage with its best nest with one level of tiles, in at most a second.
 
-        After Ctrl-C the best answer so far is returned; a second Ctrl-C ends it at once.
+        Also the reason if Ctrl-C ended the search meanwhile; a second Ctrl-C is raised.
         """
         at_once = Stop(steps=0, reason=because(TrafficWhy.ONE_LEVEL))
         groups: list[GroupTraffic] = []
@@ -186,6 +187,7 @@ class NetworkSearch:
         return groups, ended
 
     def _alone(self, stage: TraversalStep, buffer_bytes: int, stop: Stop) -> GroupTraffic:
+        """The minimum traffic of a stage; PublishedSearch counts otherwise."""
         return stage_alone(stage, buffer_bytes, stop, searches=self._nests)
 
     def _of_stage(self, stop: Stop, done: int) -> Stop:
@@ -357,6 +359,7 @@ def stage_alone(
 
 
 def _streamed(stage: TraversalStep, reads: int, held: int) -> GroupTraffic:
+    """The traffic of a stage in a single pass. reads: bytes of inputs; held: bytes in the buffer."""
     return GroupTraffic(
         stages=(stage,),
         input_bytes=reads,

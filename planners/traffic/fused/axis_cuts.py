@@ -49,6 +49,7 @@ def axis_cut(
     """
 
     def source_positions(number: int, computed: Cut) -> Iterator[tuple[int, Cut]]:
+        """The positions of earlier maps that a map is computed from."""
         if number:
             layer = group.layers[number - 1]
             windows = _under_windows(layer.rows if axis == ROWS else layer.columns, computed)
@@ -153,7 +154,7 @@ class OuterProfile(NamedTuple):
 
 
 class InnerProfile(NamedTuple):
-    """Numbers of positions of one map in one tile along the inner axis.
+    """Numbers of positions of one map in one tile along the inner axis, by availability and need.
 
     A map whose halo is not cached has new and computed positions only.
 

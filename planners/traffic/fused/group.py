@@ -25,9 +25,9 @@ from cnn2csdf.geometry import PositionSet, ReceptiveField, position_set
 from csdf.errors import InvalidPlan, counted
 from planners.plan.regions import even_ends
 
-INPUT = 0  # operand number meaning: the group's input, read a second time
-# Operand number meaning: a tensor that shares elements with the input or another operand.
-ALIASED_OPERAND = -1
+# Numbers of operands in `FusedGroup.operands`; other operands are numbered from 1.
+INPUT = 0  # the input of the group, read a second time
+ALIASED_OPERAND = -1  # a tensor that shares elements with the input or another operand
 
 Skip = tuple[int, int]  # (map, layer): the layer reads the map elementwise, outside its window
 
@@ -160,6 +160,7 @@ class FusedGroup:
         self._check_ends()
 
     def _check_sources(self, number: int) -> None:
+        """Raise InvalidPlan unless the sources of a layer precede it and have the size of its input."""
         sources, layer = self.read_by(number), self.layers[number - 1]
         if not all(0 <= source < number for source in sources) or not sources:
             raise InvalidPlan(f"layer {number} cannot read maps {sources}")
@@ -171,6 +172,7 @@ class FusedGroup:
             raise InvalidPlan(f"maps {sources} are {sizes}, layer {number} reads {expected_size}")
 
     def _check_ends(self) -> None:
+        """Raise InvalidPlan unless all ends have equal rows and columns, and the input is no end."""
         ends = self.ends
         sizes = {self.dims(end)[1:] for end in ends}
         if len(sizes) > 1 or 0 in ends:
@@ -324,7 +326,4 @@ def _slabs(boxes: Boxes) -> list[tuple[PositionSet, list[Box]]]:
 
 
 def _size(box: Box) -> int:
-    size = 1
-    for positions in box:
-        size *= positions.bit_count()
-    return size
+    return prod(positions.bit_count() for positions in box)
