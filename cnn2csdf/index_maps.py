@@ -194,9 +194,7 @@ def repeated_channels(
         for digit in dim:
             if digit.axis == "C":
                 stride //= digit.size
-                digits.append(Digit("C", stride, digit.size))
-            else:
-                digits.append(digit)
+            digits.append(digit._replace(stride=stride) if digit.axis == "C" else digit)
         dims.append(merged(digits))
     return tuple(repeated.reshape(-1).tolist()), tuple(dims)
 

@@ -58,7 +58,7 @@ from cnn2csdf.index_maps import (
     whole_axis,
 )
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.rewriting import Draft, Edit, edited, rewritten
+from cnn2csdf.rewriting import Arrays, Draft, Edit, edited, rewritten
 from cnn2csdf.rings import with_heads_as_columns
 from cnn2csdf.shape import Shape
 from cnn2csdf.token_layers import (
@@ -77,9 +77,7 @@ def tokens_as_rows(model: Model) -> Model:
 
     Layers keep their names; inputs and outputs of the network keep the dims of the file.
     """
-    network = model.network
-    multiplies_tensors = any(layer.operator.multiplies_inputs for layer in network.layers)
-    if not multiplies_tensors:
+    if not any(layer.operator.multiplies_inputs for layer in model.network.layers):
         return model
     draft = TokenDraft(with_heads_as_columns(model))
     on_maps = edited(draft, *RULES)
@@ -103,7 +101,8 @@ def with_masks_of_readers(model: Model) -> Model:
     def with_copies(draft: Draft, layer: Layer) -> Edit | None:
         if layer.name in masks or masks.isdisjoint(layer.inputs):
             return None
-        copies: dict[str, tuple[Layer, str]] = {}
+        copies: list[Layer] = []
+        weights: dict[str, Arrays] = {}
 
         def copied(name: str) -> str:
             if name not in masks:
@@ -111,13 +110,12 @@ def with_masks_of_readers(model: Model) -> Model:
             sources = tuple(map(copied, network.layer(name).inputs))
             copy = longer_name(f"{name} of a reader", names, by=" ")
             names.add(copy)
-            copies[copy] = replace(network.layer(name), name=copy, inputs=sources), name
+            copies.append(replace(network.layer(name), name=copy, inputs=sources))
+            weights[copy] = draft.arrays(name) or {}
             return copy
 
-        inputs = tuple(map(copied, layer.inputs))
-        layers = (*(copy for copy, _ in copies.values()), replace(layer, inputs=inputs))
-        weights = {copy: draft.arrays(name) or {} for copy, (_, name) in copies.items()}
-        return Edit(layers={layer.name: layers}, weights=weights)
+        reader = replace(layer, inputs=tuple(map(copied, layer.inputs)))
+        return Edit(layers={layer.name: (*copies, reader)}, weights=weights)
 
     return rewritten(model, with_copies)
 

@@ -42,14 +42,10 @@ Function = Callable[..., Array]
 """(stored integers, their quantisation, quantisation of the result, parameters) -> stored integers."""
 
 
-def _ratio(source: Quantization, result: Quantization) -> float:
-    return source.scale / result.scale
-
-
 def _relu(values: Array, source: Quantization, result: Quantization) -> Array:
     if source != result:
-        ratio = multiplier(_ratio(source, result))
-        values = stored(rescaled(centred(values, source), *ratio), result)
+        whole = rescaled(centred(values, source), *multiplier(source.scale / result.scale))
+        values = stored(whole, result)
     positive: Array = np.maximum(values, quantized(np.array(0.0), result))
     return positive
 
@@ -68,7 +64,7 @@ def _leaky_relu(values: Array, source: Quantization, result: Quantization, slope
     factor = float(np.float32(slope))
     whole = centred(values, source)
     below = rescaled(whole, *multiplier(source.scale * abs(factor) / result.scale))
-    above = rescaled(whole, *multiplier(_ratio(source, result)))
+    above = rescaled(whole, *multiplier(source.scale / result.scale))
     return stored(np.where(whole >= 0, above, below if factor >= 0 else -below), result)
 
 
@@ -77,7 +73,7 @@ def prelu(
 ) -> Array:
     """Return stored integers: elements below zero multiplied by slopes, which are stored integers."""
     whole, factors = centred(values, source), centred(slopes, trained)
-    above = rescaled(whole, *multiplier(_ratio(source, result)))
+    above = rescaled(whole, *multiplier(source.scale / result.scale))
     ratio = source.scale * trained.scale / result.scale
     return stored(
         np.where(whole >= 0, above, rescaled(whole * factors, *multiplier(ratio))), result
@@ -137,8 +133,7 @@ def _hyperbolic_tangent(values: Array, source: Quantization, result: Quantizatio
         return _in_single_precision(values, source, result, np.tanh)
     whole = centred(values, source)
     if source.element is Element.INT16:
-        factor, shift = factor_to_steps("tanh", source.scale)
-        return _tanh_of_steps(_halves_up(whole * factor, shift)).astype(np.int16)
+        return _tanh(whole, *factor_to_steps("tanh", source.scale)).astype(np.int16)
     scaled, radius = _q4_27_arguments(whole, source)
     # tanh x = 2 / (1 + e ** -2x) - 1 in Q0.31 for x in Q4.27: read as Q5.26, the same 32 bits are 2 x.
     powers = exponential(-np.abs(scaled), 5)
@@ -150,7 +145,7 @@ def _hyperbolic_tangent(values: Array, source: Quantization, result: Quantizatio
 def _absolute(values: Array, source: Quantization, result: Quantization) -> Array:
     whole = np.abs(centred(values, source))
     if source.scale != result.scale:
-        whole = rescaled(whole, *multiplier(_ratio(source, result)))
+        whole = rescaled(whole, *multiplier(source.scale / result.scale))
     return stored(whole, result)
 
 
@@ -395,12 +390,12 @@ def sigmoid_int16(values: Integers, scale: float) -> Integers:
 
 def tanh_int16(values: Integers, power: int) -> Integers:
     """Return tanh x in Q0.15, for 16-bit integers of scale 2 ** power."""
-    factor, shift = power_to_steps(power)
-    return _tanh_of_steps(_halves_up(values * factor, shift))
+    return _tanh(values, *power_to_steps(power))
 
 
-def _tanh_of_steps(steps: Integers) -> Integers:
-    """Tanh x = 2 sigmoid(2 x) - 1 in Q0.15, for integers in steps of 1 / (3 * 4096)."""
+def _tanh(values: Integers, factor: int, shift: int) -> Integers:
+    """Tanh x = 2 sigmoid(2 x) - 1 in Q0.15; factor, shift: from integers to steps of 1 / (3 * 4096)."""
+    steps = _halves_up(values * factor, shift)
     above = _sigmoid_of_distance(steps, 8, 0xFFFF << 8) - (1 << 23)
     below = -above - 1  # less by 1: below zero halves go down
     return _halves_up(np.where(steps >= 0, above, below), 8)
