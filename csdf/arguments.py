@@ -325,10 +325,6 @@ def _budget(value: Any) -> Any:
     return number
 
 
-def _bytes(value: Any) -> int:
-    return _bytes_in(value) if isinstance(value, str) else _integer(value, least=0)
-
-
 _SET = _of(lambda value: isinstance(value, Set))
 _ITERABLE = _of(lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes))
 _GENERIC = {
@@ -352,7 +348,7 @@ _CHECKS: dict[str, Check] = {
     "Method": _of(lambda value: isinstance(value, str)),
     "Exact": _exact,
     "Budget": _budget,
-    "Bytes": _bytes,
+    "Bytes": lambda value: _bytes_in(value) if isinstance(value, str) else _integer(value, least=0),
     "Frame": _of(lambda value: isinstance(value, Mapping)),
     "States": _of(lambda value: isinstance(value, dict)),
     "Durations": _of(lambda value: isinstance(value, Mapping)),

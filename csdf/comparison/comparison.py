@@ -263,7 +263,9 @@ class _Comparison:
         if not speed:
             state = "deadlocks" if speed == 0 else "has no limit"
             return self._with_verdict(NOT_ASKED, reason=f"the graph {state}")
-        theirs = (self.program.mcm or _no_mcm)(self._ask(MCM, path))
+        if self.program.mcm is None:
+            raise AssertionError("a program without maximum cycle mean is not asked")
+        theirs = self.program.mcm(self._ask(MCM, path))
         is_equal = _equal(1 / speed, theirs)
         return self._with_verdict(AGREES if is_equal else DIFFERS, str(1 / speed), _decimal(theirs))
 
@@ -440,10 +442,6 @@ def _kind_of(graph: Graph) -> str:
     """Return the type in the file of a graph: a file of type csdf may have one phase per actor."""
     match = re.search(r"""<sdf3\b[^>]*\btype\s*=\s*["'](\w+)""", graph.origin or "")
     return graph.kind if match is None else match[1]
-
-
-def _no_mcm(_text: str) -> Fraction:
-    raise NoAnswer("it has no maximum cycle mean")
 
 
 def _without_self_loops(graph: Graph) -> Graph:

@@ -168,7 +168,8 @@ def sdf3(folder: str | None) -> Program | None:
 
     return Program(
         name="SDF3", limit=2**31 - 1, command=command, factor=_sdf3_factor,
-        repetitions=_sdf3_repetitions, throughput=_sdf3_throughput, mcm=_sdf3_mcm, front=_sdf3_front,
+        repetitions=_sdf3_repetitions, throughput=_sdf3_throughput, front=_sdf3_front,
+        mcm=lambda text: _number(_first(r"MCM\(.*\) = (\S+)", text)),
     )  # fmt: skip
 
 
@@ -203,10 +204,6 @@ def _sdf3_throughput(text: str, factor: Fraction) -> Speed:
     if output == NO_LIMIT:
         return Speed(None, output)
     return Speed(_number(output) * factor, output)
-
-
-def _sdf3_mcm(text: str) -> Fraction:
-    return _number(_first(r"MCM\(.*\) = (\S+)", text))
 
 
 _POINT = re.compile(r"thr='([^']*)' sz='(-?\d+)'>\s*<distribution>(.*?)</distribution>", re.DOTALL)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -73,12 +72,15 @@ def from_networkx(
         used_names.add(channel_name)
         channels.append(_channel(channel_name, producer, consumer, values, phases))
     about = multi.graph
+    constraint = about.get("throughput_constraint")
+    if constraint is not None:
+        constraint = exact(constraint, "throughput_constraint", InvalidGraph)
     return Graph(
         name=name if name is not None else str(about.get("name") or "graph"),
         actors=actors,
         channels=tuple(channels),
         time_unit=exact(about.get("time_unit", 1), "time_unit", InvalidGraph),
-        throughput_constraint=_optional(about.get("throughput_constraint")),
+        throughput_constraint=constraint,
         origin=about.get("origin"),
     )
 
@@ -125,7 +127,3 @@ def _sequence(value: Any, count: int, what: str) -> tuple[int, ...]:
     if not isinstance(value, tuple | list):
         raise InvalidGraph(f"{what} {value!r} is neither an integer nor a sequence of them")
     return tuple(value)
-
-
-def _optional(value: Any) -> Fraction | None:
-    return None if value is None else exact(value, "throughput_constraint", InvalidGraph)

@@ -7,7 +7,7 @@ remainders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
@@ -47,12 +47,12 @@ class FormulaPiece(Shown):
     @property
     def text(self) -> str:
         """The function in a line."""
-        return _function(self, _polynomial_text, "{}/({})")
+        return _function(self, "{}**{}", "*")
 
     @property
     def latex(self) -> str:
         """The function as a formula of LaTeX."""
-        return _function(self, _polynomial_latex, r"\frac{{{}}}{{{}}}")
+        return _function(self, "{}^{{{}}}", " ", is_latex=True)
 
     @property
     def where(self) -> str:
@@ -270,17 +270,20 @@ def _value(coefficients: Polynomial, number: int | Fraction) -> Fraction:
     )
 
 
-def _function(piece: FormulaPiece, told: Callable[[str, Polynomial], str], quotient: str) -> str:
-    """Return the function as a text. told: prints a polynomial; quotient: a format of both."""
-    above, below = told(piece.parameter, piece.numerator), told(piece.parameter, piece.denominator)
+def _function(piece: FormulaPiece, power: str, times: str, *, is_latex: bool = False) -> str:
+    """Return the function as a text. power, times: forms of a power and of a product."""
+    above, below = (
+        _polynomial(piece.parameter, coefficients, power, times)
+        for coefficients in (piece.numerator, piece.denominator)
+    )
     if below == "1":
         return above
-    if quotient.startswith("\\"):
-        return quotient.format(above, below)
+    if is_latex:
+        return rf"\frac{{{above}}}{{{below}}}"
     return "/".join(f"({text})" if " " in text else text for text in (above, below))
 
 
-def _terms(name: str, coefficients: Polynomial, power_form: str, times: str) -> str:
+def _polynomial(name: str, coefficients: Polynomial, power_form: str, times: str) -> str:
     text = ""
     for power, coefficient in reversed(list(enumerate(coefficients))):
         if not coefficient:
@@ -290,14 +293,6 @@ def _terms(name: str, coefficients: Polynomial, power_form: str, times: str) -> 
         sign = (" - " if coefficient < 0 else " + ") if text else "-" if coefficient < 0 else ""
         text += sign + size + (times if size and variable else "") + variable
     return text or "0"
-
-
-def _polynomial_text(name: str, coefficients: Polynomial) -> str:
-    return _terms(name, coefficients, "{}**{}", "*")
-
-
-def _polynomial_latex(name: str, coefficients: Polynomial) -> str:
-    return _terms(name, coefficients, "{}^{{{}}}", " ")
 
 
 def _where_latex(piece: FormulaPiece) -> str:
