@@ -69,7 +69,9 @@ Watch = Callable[[Layer, Range, Mapping[str, Range], Mapping[str, HeldTensor]], 
 class PlanMachine:
     """The execution of a plan on one frame.
 
-    computing: the layer computations of the planned model, copies of layers included.
+    computing: the layer computations of the planned model, copies of layers included. whole: tensors
+    with all rows in their buffers, as the groups before the present group left them. aliases: by the
+    tensor inside a host. group: the present group. firings: number of firings begun.
     """
 
     def __init__(
@@ -93,20 +95,20 @@ class PlanMachine:
         self.computing = computing
         self.needs = InputNeeds(network)
         self.weights = LayerWeights(self.arena, self.needs, plan)
-        self._aliases = {alias.tensor: alias for alias in plan.aliases}
+        self.aliases = {alias.tensor: alias for alias in plan.aliases}
         scratch = (Kind.SCRATCH, Kind.WRITE_BUFFER)
         self._scratch = [buffer for buffer in plan.buffers if buffer.kind in scratch]
-        self._whole: dict[str, HeldTensor] = {}
+        self.whole: dict[str, HeldTensor] = {}
         self._rings = rings_of(self.network)
         self._begin_states()
-        self.group = self.firings = 0  # the present group; the number of firings begun
+        self.group = self.firings = 0
 
     def _begin_states(self) -> None:
         """Write the initial values of variables and layer states into their buffers."""
         first = {} if self.computing is None else self.computing.first_states()
         for layer in self.network.layers:
             if layer.is_input and layer.operator.is_state:
-                tensor = self.held(layer.name, self._buffer(layer.name, Kind.KEPT, 0))
+                tensor = self.held(layer.name, self.buffer(layer.name, Kind.KEPT, 0))
                 values = to_memory_order(first[layer.name]["value"]) if first else None
                 for row in range(layer.shape.rows):
                     row_values = (
@@ -133,7 +135,7 @@ class PlanMachine:
                 is_resident[slice(*buffer.byte_range)] = True
         self.arena.held[~is_resident[: len(self.arena.held)]] = NOTHING
         self.arena.memory[: len(is_resident)][~is_resident] = POISON
-        self._whole = {}
+        self.whole = {}
         self.run()
 
     def run(self) -> None:
@@ -150,24 +152,24 @@ class PlanMachine:
             whole = [buffer for buffer in self.plan.written(layer.name, 0) if buffer.has_all_rows]
             if not whole:
                 raise ExecutionError(f"there is no buffer for the input {layer.name!r}")
-            self._whole[layer.name] = tensor = self.held(layer.name, *whole)
+            self.whole[layer.name] = tensor = self.held(layer.name, *whole)
             for row in range(layer.shape.rows):
-                self.put(tensor, row, self._frame_row(layer.name, row))
+                self.put(tensor, row, self.frame_row(layer.name, row))
             tensor.made = layer.shape.rows
         # Inputs must not overlap, even inputs that no layer reads.
-        for name in self._whole:
+        for name in self.whole:
             self._all_of(name, None)
         self.arena.reads.clear()
         self.arena.writes.clear()
         for previous, _ in self.network.variables:
-            tensor = self.held(previous.name, self._buffer(previous.name, Kind.KEPT, 0))
+            tensor = self.held(previous.name, self.buffer(previous.name, Kind.KEPT, 0))
             tensor.made = previous.shape.rows
-            self._whole[previous.name] = tensor
+            self.whole[previous.name] = tensor
         updates = variable_updates(self.network, self.plan)
         for number, group in enumerate(self.plan.groups):
             self.group = number
             self.weights.copy(number)
-            self._whole |= transfer(self, group.transfers, number, self._whole)
+            self.whole |= transfer(self, group.transfers, number, self.whole)
             self.states.copy(number, is_end=False)
             self._join()
             _GroupRun(self, group, number).run()
@@ -181,10 +183,10 @@ class PlanMachine:
     def _join(self) -> None:
         """Make the ring windows readable whose rows have all been computed."""
         for name, ring in self._rings.items():
-            if ring.new in self._whole:
-                pieces = self._whole[ring.previous], self._whole[ring.new]
+            if ring.new in self.whole:
+                pieces = self.whole[ring.previous], self.whole[ring.new]
                 layer = self.network.layer(name)
-                self._whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
+                self.whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
 
     def _update_variable(self, name: str, source_name: str) -> None:
         """Copy the last rows of a tensor to a variable, row by row as the generated C does.
@@ -194,7 +196,7 @@ class PlanMachine:
         the source, or the new rows of the ring whose window it is. A source at the offsets of the
         variable's rows is exempt: its copy changes nothing.
         """
-        variable = self.held(name, self._buffer(name, Kind.KEPT, 0))
+        variable = self.held(name, self.buffer(name, Kind.KEPT, 0))
         ring = self._rings.get(source_name)
         computed = self._whole_tensor(source_name if ring is None else ring.new)
         source = computed
@@ -222,7 +224,7 @@ class PlanMachine:
         # Every output must be intact: an external output has a tensor of its own, any other output is
         # the tensor in the buffer from which the output reads.
         values, *_ = (
-            self._all_of(output, None) if output in self._whole else self._all_of(name, output)
+            self._all_of(output, None) if output in self.whole else self._all_of(name, output)
             for output in outputs
         )
         return values
@@ -234,14 +236,16 @@ class PlanMachine:
 
     def _whole_tensor(self, name: str) -> HeldTensor:
         """Return a tensor that is stored whole; raise ExecutionError if it is not."""
-        if name not in self._whole:
+        if name not in self.whole:
             raise ExecutionError(f"tensor {name!r} does not lie whole")
-        return self._whole[name]
+        return self.whole[name]
 
-    def _frame_row(self, name: str, row: int) -> Array | None:
+    def frame_row(self, name: str, row: int) -> Array | None:
+        """Return a row of an input of the frame; None without a computation."""
         return None if self.computing is None else self.computing.frame_row(name, row)
 
-    def _buffer(self, tensor: str, kind: Kind, group: int) -> StreamBuffer:
+    def buffer(self, tensor: str, kind: Kind, group: int) -> StreamBuffer:
+        """Return the buffer of a kind for a tensor in a group; raise ExecutionError without any."""
         buffer = self.plan.buffer_of(kind, tensor, group)
         if buffer is None:
             raise ExecutionError(
@@ -251,7 +255,7 @@ class PlanMachine:
 
     def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
         """Return a tensor in its buffers, which are those of its host if it is an alias."""
-        alias = self._aliases.get(name, Alias(name, name))
+        alias = self.aliases.get(name, Alias(name, name))
         layer, host = self.network.layer(name), self.network.layer(alias.host)
         return HeldTensor(layer, host, alias, self.arena.element_bytes(name), *buffers)
 
@@ -310,7 +314,7 @@ class _GroupRun:
         self.stages = [CheckedFirings(stage, machine.needs) for stage in group.stages]
         if group.streamed_input is not None:
             self.stages.insert(0, streamed_input_firings(machine.needs, group.streamed_input))
-        self.tensors = dict(machine._whole)
+        self.tensors = dict(machine.whole)
         for stage in self.stages:
             self.tensors[stage.result] = self._new_tensor(stage)
         for stage in self.stages:
@@ -323,7 +327,7 @@ class _GroupRun:
                 height = machine.network.layer(source).shape.rows
                 self.tensors[source].done[stage.result] = stage.still_needs(source, height)
         self._require_buffers()
-        self.pool = machine._buffer(self.stages[-1].result, Kind.STAGING, number)
+        self.pool = machine.buffer(self.stages[-1].result, Kind.STAGING, number)
         self.sums: dict[str, Array] = {}  # accumulators of the layers that reduce rows
         self.pending: HeldTensor | None = None
         self.low_bytes = 0
@@ -356,7 +360,7 @@ class _GroupRun:
 
     def _new_tensor(self, stage: CheckedFirings) -> HeldTensor:
         machine = self.machine
-        alias = machine._aliases.get(stage.result)
+        alias = machine.aliases.get(stage.result)
         owner = stage.result if alias is None else alias.host
         written = machine.plan.written(owner, self.number)
         is_copied = self._is_copied(stage)
@@ -388,8 +392,8 @@ class _GroupRun:
             if isinstance(tensor, JoinedTensor):
                 continue
             if kept := [buffer for buffer in tensor.buffers if buffer.has_all_rows]:
-                self.machine._whole[name] = self.machine.held(name, *kept)
-                self.machine._whole[name].made = tensor.made
+                self.machine.whole[name] = self.machine.held(name, *kept)
+                self.machine.whole[name].made = tensor.made
 
     def lacking(self, stage: CheckedFirings) -> str | None:
         """Return a tensor with missing rows for the next firing of a stage; None if it can fire."""
@@ -427,6 +431,7 @@ class _GroupRun:
         self.pending, self.low_bytes = tensor if is_staged else None, low_bytes
 
     def _has_no_room(self, tensor: HeldTensor, rows: int) -> bool:
+        """Whether the buffer of a tensor has no room for further rows, so that they are staged."""
         if tensor.buffer.has_all_rows or tensor.buffer.kind is Kind.RING:
             return False
         return tensor.made - tensor.first + rows > tensor.buffer.rows
@@ -470,7 +475,7 @@ class _GroupRun:
                 machine,
                 self.tensors,
                 stage.stage,
-                lambda name, kind: machine._buffer(name, kind, self.number),
+                lambda name, kind: machine.buffer(name, kind, self.number),
                 self.number,
             ).run()
             return
@@ -509,12 +514,12 @@ class _GroupRun:
     def _streamed_row(self, stage: CheckedFirings, row: int) -> Array | None:
         machine = self.machine
         if self._is_copied(stage):
-            return machine.get(machine._whole[stage.result], row).copy()
-        return machine._frame_row(stage.result, row)
+            return machine.get(machine.whole[stage.result], row).copy()
+        return machine.frame_row(stage.result, row)
 
     def _is_aliased_join(self, layer: Layer) -> bool:
         """Whether a concatenation of columns moves no bytes: its inputs are aliases of its result."""
-        aliases, column = self.machine._aliases, 0
+        aliases, column = self.machine.aliases, 0
         if not joins_columns(layer):
             return False
         for source in layer.inputs:
@@ -572,7 +577,7 @@ class _GroupRun:
             self._put_pixels(layer, tensor, row, values.copy())
             machine.get(self.tensors[layer.inputs[0]], row, layer.name)  # must still be intact
             return
-        buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
+        buffer = machine.buffer(layer.name, Kind.ACCUMULATORS, self.number)
         if buffer.offset % ACCUMULATOR_BYTES:
             raise ExecutionError(f"the sums of {layer.name!r} lie at byte {buffer.offset}")
         sums = Content.SUMS, layer.name, buffer.byte_range
