@@ -264,39 +264,40 @@ class GroupCandidates:
         inside, results = self.layers[begin:end], self._results(begin, end)
         if not {stage.result for stage in stages}.issuperset(results):
             return None
-        part = part_of(self.layer_order.network, inside)
-        group = self.table.group(stages)
-        whole = self._sized_group(end, group, results, self._fast_bytes(group, results), {})
+        section = part_of(self.layer_order.network, inside)
+        geometry = self.table.group(stages)
+        untiled = self._sized_group(end, geometry, results, self._fast_bytes(geometry, results), {})
+        bytes_untiled = untiled.fast
         # A single tile of a group with one source is the same as the group without tiles.
-        minimum, bytes_untiled = (1 if len(part.inputs) > 1 or whole.fixed else 2), whole.fast
-        if minimum == 2:
+        fewest = 1 if len(section.inputs) > 1 or untiled.fixed else 2
+        if fewest == 2:
             # The group without tiles copies the rows of its one source: its bytes include them.
-            streaming = self.table.group(stages, part.inputs[0].name)
+            streaming = self.table.group(stages, section.inputs[0].name)
             bytes_untiled = self._fast_bytes(streaming, results)
         # n tiles need about 1/n of the bytes: begin at half the number of tiles that should fit.
-        tiles, wanted = max(minimum, bytes_untiled // (2 * self._fast)), ENOUGH_GROUPS
+        tiles, wanted_groups = max(fewest, bytes_untiled // (2 * self._fast)), ENOUGH_GROUPS
         # A group that fits twice gains nothing from tiles, except by the single tile.
         if 2 * bytes_untiled <= self._fast:
-            wanted = 2 - minimum
+            wanted_groups = 2 - fewest
         # A small network has few groups: all tile counts are tried.
         if len(self.layers) <= MOST_CHOSEN:
-            tiles, wanted = 1, MOST_TILES
+            tiles, wanted_groups = 1, MOST_TILES
         limit, groups = self._fast + 1, list[MemoryGroup]()
-        while tiles <= MOST_TILES and len(groups) < wanted:
+        while tiles <= MOST_TILES and len(groups) < wanted_groups:
             self.stop.spend(TILE_EFFORT * tiles * len(inside))
-            columns = in_columns(part, inside, tiles)
-            parts = (
-                None if columns is None else self._group_of_each_tile(begin, end, columns, stages)
-            )
-            if parts is None:
+            columns = in_columns(section, inside, tiles)
+            if columns is None:
                 return groups or None
-            fast = max(part.fast for part in parts)
-            if len(parts) == tiles and fast < limit:
+            of_tiles = self._group_of_each_tile(begin, end, columns, stages)
+            if of_tiles is None:
+                return groups or None
+            fast = max(tile.fast for tile in of_tiles)
+            if len(of_tiles) == tiles and fast < limit:
                 limit = fast
-                groups.append(_tiled(whole, parts))
+                groups.append(_tiled(untiled, of_tiles))
             # Until a tile count fits, jump to one less than the count at which the largest tile should.
             tiles += 1 if groups else max(1, tiles * fast // self._fast - tiles - 1)
-        return groups if groups or not wanted else None
+        return groups if groups or not wanted_groups else None
 
     def _group_of_each_tile(
         self, begin: int, end: int, columns: Rewritten[ColumnTile], stages: Sequence[Stage]
@@ -439,18 +440,18 @@ def _copies_in_tiles(tiles: Sequence[MemoryGroup]) -> tuple[Copies, ...]:
     return tuple(chosen)
 
 
-def _tiled(whole: MemoryGroup, tiles: tuple[MemoryGroup, ...]) -> MemoryGroup:
+def _tiled(untiled: MemoryGroup, tiles: tuple[MemoryGroup, ...]) -> MemoryGroup:
     """Return the group that executes these tiles sequentially, reading slices in place."""
     read = sum((Counter(tile.read) for tile in tiles), Counter[str]())
     blocks = zip(*(tile.blocks.values() for tile in tiles), strict=True)
-    return whole._replace(
+    return untiled._replace(
         fast=max(tile.fast for tile in tiles),
         work=sum(tile.work for tile in tiles),
         busy=sum(tile.busy for tile in tiles),
         copies=_copies_in_tiles(tiles),
         read=dict(read),
         in_place=frozenset(read),
-        blocks=dict(zip(whole.blocks, map(max, blocks), strict=True)),
+        blocks=dict(zip(untiled.blocks, map(max, blocks), strict=True)),
         fixed=frozenset(),
         tiles=tiles,
     )

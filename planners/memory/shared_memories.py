@@ -107,20 +107,20 @@ def _memories_left(
     traffic = fits[number].slow
     assert traffic is not None
     neighbours = [index for index in range(len(fits)) if index != number]
-    beside = sum(
+    reserved = sum(
         fit.best.state_bytes
         for fit in (fits[index] for index in neighbours)
         if fit.best is not None
     )
     deepest = max(stack_and_reserve(fits[index]) for index in neighbours)
-    beside += max(0, deepest - stack_and_reserve(fits[number]))
+    reserved += max(0, deepest - stack_and_reserve(fits[number]))
     taken = {
         region.memory.name: sum(regions[index][place].retained_bytes for index in neighbours)
         for place, region in enumerate(regions[number])
     }
     memories = []
     for memory in traffic.memories:
-        left = memory.size - taken.get(memory.name, 0) - (beside if STACK in memory.holds else 0)
+        left = memory.size - taken.get(memory.name, 0) - (reserved if STACK in memory.holds else 0)
         left -= 0 if memory.is_flash else left % ALIGNMENT
         memories.append(replace(memory, size=max(1, left)))
     return memories
