@@ -19,7 +19,7 @@ from csdf.names import free_name
 FLOAT, BOOL, INTEGER = (onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL, onnx.TensorProto.INT64)
 
 
-class GraphBuilder:
+class OnnxGraphBuilder:
     """The nodes, constants and names of a graph.
 
     nodes: in an order in which each tensor is written before it is read.
@@ -74,7 +74,7 @@ class OperatorNodes:
     weights: trained arrays by role; `stored_names`: names of those that several layers may read.
     """
 
-    graph: GraphBuilder
+    graph: OnnxGraphBuilder
     name: str
     inputs: Sequence[str]
     shapes: Sequence[Shape]

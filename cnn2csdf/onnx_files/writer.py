@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Shape
-from cnn2csdf.onnx_files.graph_builder import FLOAT, GraphBuilder, OperatorNodes
+from cnn2csdf.onnx_files.graph_builder import FLOAT, OnnxGraphBuilder, OperatorNodes
 from cnn2csdf.onnx_files.model_file import LARGEST_MESSAGE_BYTES
 from cnn2csdf.onnx_files.operator_writers import WRITERS, reinterpreted
 from cnn2csdf.shape import Dims
@@ -44,7 +44,7 @@ def onnx_bytes(model: Model) -> bytes:
     size = sum(4 * array.size for roles in model.weights.values() for array in roles.values())
     if size > LARGEST_MESSAGE_BYTES:
         raise InvalidNetwork(f"{size} bytes of weights do not fit into one ONNX file")
-    builder = GraphBuilder(layer.name for layer in model.network.layers)
+    builder = OnnxGraphBuilder(layer.name for layer in model.network.layers)
     # The tensor of each layer has the name of the layer, or of the first output that returns it as it
     # is. Inputs and outputs with other dims in the file have two tensors: for an input, the tensor in
     # dims of the layer is called "rows"; an output reads the tensor of its layer by reshape nodes
@@ -92,7 +92,7 @@ def _file_dims(layer: Layer) -> Dims:
 
 
 def _add_layer(
-    graph: GraphBuilder,
+    graph: OnnxGraphBuilder,
     layer: Layer,
     shapes: tuple[Shape, ...],
     weights: Mapping[str, Array],

@@ -84,7 +84,7 @@ _INCLUDES = "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#inclu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelUse:
+class NeededKernels:
     """The kernels of a network: the names in its tables, and the C files that define these names.
 
     elements: the element type of the arena, a part of the header names. reals: floating-point kernels
@@ -112,7 +112,7 @@ class Build(NamedTuple):
 class KernelFiles:
     """Header files of the kernels of several networks, and the include lines of each network."""
 
-    def __init__(self, uses: Mapping[str, KernelUse], target: Target) -> None:
+    def __init__(self, uses: Mapping[str, NeededKernels], target: Target) -> None:
         """uses: the kernels of each network, by the name of its library."""
         shared = frozenset.intersection(*(use.switches for use in uses.values()))
         self._uses, self._build = uses, Build(target, shared)
@@ -222,12 +222,12 @@ class KernelFiles:
         pieces = self._definitions(SCHEDULER, used, self._text_for(None))
         self._add(SCHEDULING, SCHEDULER_TOPIC, pieces)
 
-    def _reached(self, use: KernelUse, machine: Machine | None) -> set[Place]:
+    def _reached(self, use: NeededKernels, machine: Machine | None) -> set[Place]:
         """The definitions that a network uses on a machine."""
         return reachable(use.wanted, self._parts_of(use, use.files, machine))
 
     def _parts_of(
-        self, use: KernelUse, files: tuple[str, ...], machine: Machine | None
+        self, use: NeededKernels, files: tuple[str, ...], machine: Machine | None
     ) -> Mapping[Place, Definition]:
         """The definitions of C files with the switches of a network."""
         return _parts(files, Build(self._build.target, use.switches), machine)

@@ -21,7 +21,7 @@ from planners.code.calls.cmsis_nn import ANY, CmsisNN, ScratchLimit
 from planners.code.header import HeaderWriter
 from planners.code.initialisers import structures_of
 from planners.code.interface import Interface, memory_parameters, reserved
-from planners.code.kernel_files import SCHEDULING, KernelFiles, KernelUse
+from planners.code.kernel_files import SCHEDULING, KernelFiles, NeededKernels
 from planners.code.layer_descriptor import shared_with_reals
 from planners.code.machines import HELIUM, Target, has_floating_point, has_helium, require_target
 from planners.code.names import TensorNames
@@ -138,7 +138,7 @@ class Written:
 class SourceText:
     """The C of a network without kernels. use: the kernels that all these pieces use."""
 
-    use: KernelUse
+    use: NeededKernels
     macros: str  # and types; kernels follow
     tables: str  # the scheduler follows
     functions: str  # of the interface
@@ -409,7 +409,7 @@ class _SourceWriter:
         reals = frozenset(wanted_reals | views if wanted_reals else ())
         shared = shared_with_reals(reals) if reals else frozenset()
         kernels_of_scheduler = mentioned(used(scheduler, SCHEDULER, switches=switches))
-        use = KernelUse(
+        use = NeededKernels(
             elements=self._elements(),
             files=self._files(),
             wanted=frozenset(kernels | kernels_of_scheduler | shared),
