@@ -12,7 +12,7 @@ from dataclasses import replace
 from cnn2csdf.network import Network
 from csdf.search.pareto import improving
 from csdf.status import Ended, Reason
-from csdf.time_limit import Stop
+from csdf.time_limit import Stop, reason_of
 from planners.memory.answer import PLAIN, FitMethod
 from planners.memory.layer_orders import SEARCHED_ORDER, canonical_orders, is_chain
 from planners.memory.order import topological_order
@@ -121,6 +121,9 @@ class _OrderSearches:
         for ordered, stop_of_order in _with_stops(first, later, stop):
             search = self.completed(ordered, stop_of_order)
             searches.append(search)
+            if search.is_interrupted:
+                ended = search.ended
+                break
             if len(searches) <= len(first):
                 ended = ended or search.ended
             is_cut_short = search.ended is not None and not search.ended.has(Ended.EFFORT)
@@ -128,8 +131,11 @@ class _OrderSearches:
                 break
         else:
             # A plan of another order may be smaller at first, and larger once both are improved.
-            _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
-            _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
+            try:
+                _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
+                _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
+            except KeyboardInterrupt as end:
+                return _of_all_orders(searches), reason_of(end)
             if all(ordered.layers != network.layers for ordered in first):
                 search = self.completed(network, stop.question(1.0))
                 searches.append(search)
@@ -141,7 +147,8 @@ class _OrderSearches:
         search = self._with_baselines(ordered, stop, is_hopeless=is_hopeless)
         search.run()
         room, least = self._request.room, min(method.with_state for method in search.methods)
-        if room is not None and not is_hopeless and least > room:
+        has_room = room is None or is_hopeless or least <= room
+        if not has_room and not search.is_interrupted:
             search.run_without_ram(stop.question(1.0))
         return search
 

@@ -22,7 +22,7 @@ from cnn2csdf.parameters import multiply_accumulates, network_multiply_accumulat
 from csdf.errors import counted
 from csdf.log import Log
 from csdf.search.pareto import improving
-from csdf.status import Reason
+from csdf.status import Ended, Reason
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.memory.answer import (
     BY_ROWS,
@@ -153,6 +153,11 @@ class PlanSearch:
             self._search()
         except ENDS as end:
             self.ended = self.ended or reason_of(end)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search, which its stop does not record."""
+        return self.ended is not None and self.ended.has(Ended.INTERRUPTED)
 
     def can_improve(self, known: Sequence[FitMethod], stop: Stop) -> bool:
         """Whether a plan can be below the Pareto front of known plans in bytes and MACs.

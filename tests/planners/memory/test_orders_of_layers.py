@@ -6,6 +6,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidArgument
@@ -281,3 +282,19 @@ def test_a_chain_has_no_other_order():
 def test_an_unknown_order_is_refused():
     with pytest.raises(InvalidArgument, match="order"):
         planned(branches(depth_first=True), order="best")
+
+
+@pytest.mark.parametrize("look", [2, 20, 200])
+def test_ctrl_c_ends_the_search_of_all_orders_and_returns_the_best_plan(look):
+    looks = []
+
+    def interrupt(progress):
+        looks.append(progress)
+        if len(looks) == look:
+            raise KeyboardInterrupt
+
+    network = from_catalogue("resnet8")
+    found = fit(network, ram=20_000, element_bytes=1, budget=Stop(report=interrupt))
+    assert len(looks) == look
+    assert found.best is not None
+    assert "interrupted" in str(found.reason)
