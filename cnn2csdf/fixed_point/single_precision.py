@@ -31,8 +31,7 @@ def averaged(
     """Return the means of this many integers each, as stored; sums are without zero points."""
     steps = np.float32(result.scale) * np.asarray(counts).astype(np.float32)
     ratios = np.float32(source.scale) / steps
-    rounded: Array = np.rint(sums.astype(np.float32) * ratios)
-    return stored(rounded.astype(np.int64), result)
+    return stored(np.rint(sums.astype(np.float32) * ratios).astype(np.int64), result)
 
 
 def power_table(scale: float) -> Integers:

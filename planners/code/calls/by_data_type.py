@@ -4,10 +4,10 @@ A quantised network may contain floating-point layers, and layers that quantise 
 from the frame (dynamic range). A library of integers therefore has two sets of tables: its own, and
 those of its floating-point layers (`RealTables`), in which functions and types are renamed.
 
-Contents: `LayerCalls` selects the calls of a stage; `dynamic_call` has those of dynamic range;
-`ChannelBlocks` are the numbers of a stage tiled by channel, which calls variants of the kernels: in C a
-channel block is a `share`, and a layer tiled by channel is `sliced`; `steps_of` has the elementwise
-operators after a layer, which become steps on its output rows, in place.
+Contents: `LayerCalls` selects the calls of a stage; `ChannelBlocks` are the numbers of a stage tiled by
+channel, which calls variants of the kernels: in C a channel block is a `share`, and a layer tiled by
+channel is `sliced`; `steps_of` has the elementwise operators after a layer, which become steps on its
+output rows, in place.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ class LayerCalls:
         # Integer tensors with a scale of the frame.
         self._dynamic = stored_at_run_time(self._network)
         self.is_integer = bool(types or self._dynamic)
-        if len({quantization.is_fixed_point for quantization in types}) == 2:
+        are_in_fixed_point = {quantization.is_fixed_point for quantization in types}
+        if len(are_in_fixed_point) == 2:
             raise UnsupportedOperator(
                 f"network {self._network.name!r}: no C code for layers rounded in fixed point, as "
                 "TensorFlow Lite does, beside some in single precision, as ONNX Runtime does"
             )
-        is_fixed_point = all(quantization.is_fixed_point for quantization in types)
-        self.is_single = bool(self._dynamic) or not is_fixed_point
+        self.is_single = bool(self._dynamic) or False in are_in_fixed_point
         # A library with int8 tensors has an arena of bytes; its int16 tensors take two elements each.
         is_short = all(quantization.element is Element.INT16 for quantization in types)
         self.is_short = self.is_integer and is_short and not self._dynamic
@@ -181,11 +181,17 @@ class LayerCalls:
 
     def _call(self, node: LayerNode, packed: Array | None = None) -> KernelCall:
         """Return the call of a layer that computes rows. packed: filters in the order of the kernel."""
-        names = {node.layer.name, *node.layer.inputs}
-        is_at_run_time = node.layer.operator.run_time_result is not None
-        if is_at_run_time or not names.isdisjoint(self._dynamic):
-            return dynamic_call(node)
-        return (call_of if node.is_real else integer_call)(node, packed)
+        operator, tensors = node.layer.operator, {node.layer.name, *node.layer.inputs}
+        if operator.run_time_result is None and tensors.isdisjoint(self._dynamic):
+            return (call_of if node.is_real else integer_call)(node, packed)
+        emitter = emitter_of(operator, Numbers.RUN_TIME)
+        if emitter is not None:
+            return emitter(node, operator)
+        if operator.moves:
+            return call_of(node)
+        raise node.refusal(
+            "of integers whose scale depends on the frame; leave its input in real numbers"
+        )
 
     def _as_written(self, node: LayerNode, call: KernelCall) -> KernelCall:
         """Return the call with the names that its function and type have in the library.
@@ -243,19 +249,6 @@ class LayerCalls:
         table += [f"{initialiser}," for initialiser in initialisers]
         node.tables.wanted.add("step")
         return first, len(initialisers)
-
-
-def dynamic_call(node: LayerNode) -> KernelCall:
-    """Return the call for a layer whose input or output has a scale computed at run time."""
-    operator = node.layer.operator
-    emitter = emitter_of(operator, Numbers.RUN_TIME)
-    if emitter is not None:
-        return emitter(node, operator)
-    if operator.moves:
-        return call_of(node)
-    raise node.refusal(
-        "of integers whose scale depends on the frame; leave its input in real numbers"
-    )
 
 
 def _integer_convolution(node: LayerNode, operator: op.IntegerConvolution) -> KernelCall:
