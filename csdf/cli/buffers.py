@@ -50,7 +50,7 @@ def work(options: argparse.Namespace) -> int:
     if options.check and _of_a_search(options):
         options.refuse(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
     storage.take_objective(options)
-    period = options.period if options.throughput is None else 1 / options.throughput
+    period = parsers.period_of(options)
     _require_latency_options(options, period)
     with limited(options.time_limit) as stop:
         graph = storage.read(options.file, options)
@@ -145,19 +145,8 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf buffers models/graphs/csdf_example.xml --period 14 -o bounded.xml",
         work=work,
     )
-    need = parser.add_mutually_exclusive_group()
-    need.add_argument(
-        "--period",
-        type=option_values.above_zero,
-        metavar="TIME",
-        help="maximum period, such as 7, 3/2 or 1.5",
-    )
-    need.add_argument(
-        "--throughput",
-        type=option_values.above_zero,
-        metavar="RATE",
-        help="minimum number of iterations per time unit",
-    )
+    rate = "minimum number of iterations per time unit"
+    parsers.add_period(parser, "maximum period, such as 7, 3/2 or 1.5", rate)
     parser.add_argument(
         "--latency",
         type=option_values.above_zero,

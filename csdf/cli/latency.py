@@ -62,18 +62,8 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="ACTOR",
         help="actor at whose last end latency ends; by default the only actor without outputs",
     )
-    rate = parser.add_mutually_exclusive_group()
-    rate.add_argument(
-        "--period",
-        type=option_values.above_zero,
-        metavar="TIME",
-        help="a strictly periodic source: all its firings of an iteration in this time",
-    )
-    rate.add_argument(
-        "--throughput",
-        type=option_values.above_zero,
-        metavar="RATE",
-        help="instead of --period: iterations per time unit",
+    parsers.add_period(
+        parser, "a strictly periodic source: all its firings of an iteration in this time"
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--platform", metavar="FILE", help="platform of --mapping")
@@ -130,7 +120,7 @@ def _answer(
     stop: Stop,
 ) -> Any:
     source, sink = options.source, options.sink
-    period = options.period if options.throughput is None else 1 / options.throughput
+    period = parsers.period_of(options)
     if period is not None:
         at_period = source_latency(
             graph, source, sink, period, platform=platform, mapping=mapping, budget=stop

@@ -50,7 +50,7 @@ def work(options: argparse.Namespace) -> int:
     """Analyse or search a mapping; return the exit code."""
     if options.minimize == "processors" and options.mapping is not None:
         options.refuse("--minimize processors searches a mapping; --mapping gives one")
-    if options.minimize == "processors" and _required(options) is None:
+    if options.minimize == "processors" and parsers.period_of(options) is None:
         options.refuse("--minimize processors needs --period or --throughput")
     if options.unit != "tokens" and options.minimize != "buffers":
         options.refuse("--unit is for --minimize buffers")
@@ -78,11 +78,6 @@ def work(options: argparse.Namespace) -> int:
         loading.plot(options, "csdf.draw.charts", "gantt_picture", *about)
     is_unknown = is_aligned and aligned is None
     return answers.UNKNOWN if is_unknown else answer.exit_code
-
-
-def _required(options: argparse.Namespace) -> Fraction | None:
-    period: Fraction | None = options.period
-    return period if options.throughput is None else 1 / options.throughput
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -114,19 +109,10 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--mapping", metavar="FILE", help="analyse this mapping instead of a search"
     )
-    need = parser.add_mutually_exclusive_group()
-    need.add_argument(
-        "--period",
-        type=option_values.above_zero,
-        metavar="TIME",
-        help="maximum period, such as 7, 3/2 or 1.5: search for the fewest processors, unless "
-        "--mapping or --minimize is used",
-    )
-    need.add_argument(
-        "--throughput",
-        type=option_values.above_zero,
-        metavar="RATE",
-        help="instead of --period: iterations per time unit",
+    parsers.add_period(
+        parser,
+        "maximum period, such as 7, 3/2 or 1.5: search for the fewest processors, unless --mapping "
+        "or --minimize is used",
     )
     parser.add_argument(
         "--minimize",
@@ -164,7 +150,7 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _answer(options: argparse.Namespace, stop: Stop) -> MapAnswer:
-    required = _required(options)
+    required = parsers.period_of(options)
     if (
         options.platform is None
         and options.processors is None
@@ -235,7 +221,7 @@ def _with_least_buffers(
     stop: Stop,
     best: BestMapping | None = None,
 ) -> MapAnswer:
-    required = _required(options)
+    required = parsers.period_of(options)
     stop = telling(stop, lambda progress: f"sizing the buffers of {graph.name}: {progress.done}")
     sized = min_buffers(graph, platform, mapping, period=required, unit=options.unit, budget=stop)
     return MapAnswer(graph, platform, sized.mapping, sized.found, best, sized, required)

@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import Any, NoReturn
 
 import csdf.names as names
@@ -269,6 +270,24 @@ def add_time_limit(
         help=f"{what}, such as 30s, 500ms or 2m; default: {end}",
     )
     add_memory_limit(parser)
+
+
+def add_period(
+    parser: argparse.ArgumentParser,
+    what: str,
+    rate: str = "instead of --period: iterations per time unit",
+) -> None:
+    """Add --period and --throughput, which exclude each other; see `period_of`."""
+    group = parser.add_mutually_exclusive_group()
+    kind = option_values.above_zero
+    group.add_argument("--period", type=kind, metavar="TIME", help=what)
+    group.add_argument("--throughput", type=kind, metavar="RATE", help=rate)
+
+
+def period_of(options: argparse.Namespace) -> Fraction | None:
+    """Return the period of --period or --throughput; None without both."""
+    period: Fraction | None = options.period
+    return period if options.throughput is None else 1 / options.throughput
 
 
 def add_memory_limit(parser: argparse._ActionsContainer) -> None:
