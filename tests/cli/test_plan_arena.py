@@ -185,6 +185,18 @@ def test_an_interrupt_leaves_the_best_plan_so_far(run, tmp_path, monkeypatch):
     assert "feasible: interrupted" in remarks
 
 
+@pytest.mark.parametrize("option", ["-o", "--plot"])
+def test_an_interrupt_before_the_first_plan_is_unknown(run, tmp_path, monkeypatch, option):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(allocation, "_portfolio_of", interrupted)
+    for name in ("offsets.csv", "offsets.h") if option == "-o" else ("arena.svg",):
+        code, output, remarks = run("plan", "arena", EXAMPLE, option, tmp_path / name)
+        assert (code, output, remarks) == (3, "", "csdf plan arena: unknown: interrupted\n")
+        assert not (tmp_path / name).exists()
+
+
 def test_another_solver_agrees(answer):
     pytest.importorskip("ortools")
     peaks = {

@@ -81,11 +81,11 @@ def work(options: argparse.Namespace) -> int:
     }
     if graph is not None:
         document["order"] = graph.to_json()
-    if file is not None and plans and plans[0][0].has_offsets:
+    if file is not None and plans[0][0].has_offsets:
         document["interpreter"] = file.to_json(plans[0][0])
     if options.output:
         _write(options.output, plans, answers.json_text(document), file)
-    fit = network.fit() if network is not None and plans else None
+    fit = None if network is None else network.fit()
     if options.json:
         if network is not None:
             document["fit"] = None if fit is None else fit[1]
@@ -274,13 +274,15 @@ def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> N
 
 
 def _planned(problems: list[Problem], options: argparse.Namespace) -> list[Timed]:
-    """Return the plans, problem by problem; an interrupt ends the sequence."""
+    """Return the plans, problem by problem; an interrupt after the first plan ends the sequence."""
     plans: list[Timed] = []
     for problem in problems:
         begin = time.perf_counter()
         try:
             plans_of_problem = _plans_of(problem, options)
         except KeyboardInterrupt:
+            if not plans:
+                raise
             _remark(f"interrupted; {len(plans)} of {len(problems)} problems are done")
             break
         seconds = time.perf_counter() - begin
