@@ -39,6 +39,7 @@ import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -251,9 +252,11 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
 
 def parsed_profile(text: str, *, name: str) -> Profile:
     """Return the profile that a table holds; name: of the table, for messages."""
-    lines = text.splitlines()
+    # Not `splitlines`, which also splits names at characters such as U+2028.
+    lines = list(StringIO(text, newline=""))
     front = next(
-        (n for n, line in enumerate(lines) if line and not line.startswith("#")), len(lines)
+        (n for n, line in enumerate(lines) if line.strip("\r\n") and not line.startswith("#")),
+        len(lines),
     )
     pairs = (line.removeprefix("#").partition(":") for line in lines[:front])
     stated = {key.strip(): value.strip() for key, _, value in pairs if value.strip()}
@@ -354,7 +357,7 @@ def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[tuple[str, i
 
     before: the number of lines in front of the column names.
     """
-    reader = csv.reader((f"{line}\n" for line in lines), strict=True)
+    reader = csv.reader(lines, strict=True)
     try:
         columns = next(reader, [])
         location = f"{name}, line {before + 1}"

@@ -287,14 +287,15 @@ def single_families(
 
 
 def budgets(front: TradeOff, count: int) -> tuple[int, ...]:
-    """Return `count` memory limits in geometric sequence, from the smallest to the largest useful one.
+    """Return memory limits in geometric sequence, from the smallest to the largest useful limit.
 
-    The sequence starts at 1/1000 of the largest limit if the smallest is less.
+    count: of the sequence, which begins at 1/1000 of the largest limit if the smallest limit is less.
     """
     maximum = max(1, front.fastest.memory)
     low = max(front.smallest.memory, maximum // 1000, 1)
     steps = (low * (maximum / low) ** (step / max(1, count - 1)) for step in range(count))
-    return tuple(sorted({front.smallest.memory, *map(ceil, steps), maximum}))
+    limits = (min(ceil(step), maximum) for step in steps)  # a rounding error may exceed the maximum
+    return tuple(sorted({front.smallest.memory, *limits}))
 
 
 def greedy_steps(front: TradeOff) -> Iterator[Selection]:

@@ -89,6 +89,10 @@ def test_a_profile_is_read_back_as_it_was_written(tmp_path):
     path = tmp_path / "profile.csv"
     write_profile(path, small_profile())
     assert read_profile(path) == small_profile()
+    # U+2028 separates lines for `str.splitlines`.
+    layers = (replace(small_profile().layers[0], layer="first\u2028second\nthird"),)
+    named = replace(small_profile(), layers=layers, transforms=())
+    assert parsed_profile(profile_text(named), name="named.csv") == named
 
 
 def test_a_table_from_elsewhere_needs_the_documented_columns_only():
