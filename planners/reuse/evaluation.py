@@ -132,11 +132,9 @@ class Evaluator:
                 partition,
                 application.unit,
                 times[member],
-                residents_of_partition,
+                residents[number],
             )
-            for (member, partition), residents_of_partition in zip(
-                application.partitions, residents, strict=True
-            )
+            for number, (member, partition) in enumerate(application.partitions)
         ]
         self._owners = [member for member, _ in application.partitions]
         gene = {layer: number for number, layer in enumerate(application.layers)}

@@ -225,8 +225,7 @@ class PartitionModel:
 
     def _nanoseconds(self, layer: int, rows: int) -> int:
         """The time of a frame in a layer; rows: of its parts."""
-        is_whole = rows == self.heights[layer]
-        return self._times(self._names[layer], None if is_whole else rows)
+        return self._times(self._names[layer], None if rows == self.heights[layer] else rows)
 
     def _new_state(self, rows: tuple[int, ...]) -> PartitionState:
         storages = self.storages(rows)

@@ -100,18 +100,19 @@ def _by_groups(
     for group in range(groups):
         names: dict[str, str] = {}
         slices: list[str] = []
+        suffix = f"group {group + 1}"
         for name in inside:
             layer = network.layer(name)
             for source in layer.inputs:
                 if source not in inside and source not in names:
                     rows = network.layer(source).shape.rows // groups
-                    span, wanted = (group * rows, (group + 1) * rows), _of_group(source, group)
-                    names[source] = added.cut(source, ROWS, span, wanted, source)
+                    span = group * rows, (group + 1) * rows
+                    names[source] = added.cut(source, ROWS, span, f"{source}, {suffix}", source)
                     slices.append(names[source])
             inputs = tuple(names[source] for source in layer.inputs)
             operator = layer.operator.of_one_group()
             copy = replace(sharing(network, layer), operator=operator, inputs=inputs)
-            names[name] = added.add(copy, _of_group(name, group), Copy(name))
+            names[name] = added.add(copy, f"{name}, {suffix}", Copy(name))
         spans.append((tuple(slices), tuple(names[name] for name in inside)))
     copies |= added.copies
     results = [layers[-1] for _, layers in spans]
@@ -119,10 +120,6 @@ def _by_groups(
     layers_added = [*added.made.values(), joined]
     layers = replaced_layers(network, inside[0], layers_added, without=inside)
     return replace(network, layers=layers), spans
-
-
-def _of_group(name: str, group: int) -> str:
-    return f"{name}, group {group + 1}"
 
 
 def _require_rows(network: Network, layer: Layer, groups: int) -> None:

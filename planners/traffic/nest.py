@@ -291,7 +291,6 @@ class LowerBound:
 
     name: str
     bytes: int
-    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

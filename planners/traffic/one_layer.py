@@ -483,19 +483,10 @@ def lower_bounds(
     elements, minimum = array_elements(group), min(sizes)
     compulsory = sum(count * size for count, size in zip(elements, sizes, strict=True))
     remainder = compulsory - minimum * sum(elements)
+    communication = communication_elements(group, buffer_bytes // minimum) * minimum + remainder
     return (
-        LowerBound(
-            name=COMPULSORY,
-            bytes=compulsory * convolution.groups,
-            source="each element that takes part moves once",
-        ),
-        LowerBound(
-            name=COMMUNICATION,
-            bytes=(communication_elements(group, buffer_bytes // minimum) * minimum + remainder)
-            * convolution.groups,
-            source="segments and the Loomis-Whitney inequality, after Smith et al. 2019 and "
-            "Chen et al. 2020",
-        ),
+        LowerBound(name=COMPULSORY, bytes=compulsory * convolution.groups),
+        LowerBound(name=COMMUNICATION, bytes=communication * convolution.groups),
     )
 
 

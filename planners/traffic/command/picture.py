@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
@@ -33,13 +32,7 @@ def bars_picture(title: str, bars: Sequence[TrafficBar], suffix: str) -> str | b
     Raises UnwritableFile for another format.
     """
     figure = Figure(figsize=(5.4, 1.8 + 0.24 * len(bars)), layout="constrained")
-    draw_bars(figure.add_subplot(), title, bars)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    return rendered(figure, title, suffix)
-
-
-def draw_bars(axes: Axes, title: str, bars: Sequence[TrafficBar]) -> None:
-    """Draw the bars."""
+    axes = figure.add_subplot()
     places = range(len(bars))
     low = [0.0] * len(bars)
     for kind, colour in COLOURS.items():
@@ -55,6 +48,8 @@ def draw_bars(axes: Axes, title: str, bars: Sequence[TrafficBar]) -> None:
     axes.set_title(title, fontsize=10)
     axes.set_xlabel("DRAM traffic (MB = 1,000,000 bytes)")
     axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return rendered(figure, title, suffix)
 
 
 def sweep_picture(
@@ -65,15 +60,7 @@ def sweep_picture(
     Raises UnwritableFile for another format.
     """
     figure = Figure(figsize=(5.4, 4.2), layout="constrained")
-    draw_sweep(figure.add_subplot(), title, buffers, series, bound)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    return rendered(figure, title, suffix)
-
-
-def draw_sweep(
-    axes: Axes, title: str, buffers: Sequence[int], series: Mapping[str, Sequence[int]], bound: int
-) -> None:
-    """Draw the lines."""
+    axes = figure.add_subplot()
     unit = axis_unit(max(max(sizes) for sizes in series.values()))
     for fusion, sizes in series.items():
         axes.plot(
@@ -97,3 +84,5 @@ def draw_sweep(
     axes.set_xlabel("buffer (KiB, log scale)")
     axes.set_ylabel(f"DRAM traffic ({unit})")
     axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    return rendered(figure, title, suffix)

@@ -300,7 +300,7 @@ def count(boxes: Boxes) -> int:
     sets the union is a product, so the remaining axes are counted recursively.
     """
     if len(boxes) <= 1:
-        return sum(map(_size, boxes))
+        return sum(prod(positions.bit_count() for positions in box) for box in boxes)
     if not boxes[0]:
         return 1
     total = 0
@@ -323,7 +323,3 @@ def _slabs(boxes: Boxes) -> list[tuple[PositionSet, list[Box]]]:
             if positions
         ]
     return slabs
-
-
-def _size(box: Box) -> int:
-    return prod(positions.bit_count() for positions in box)
