@@ -73,29 +73,29 @@ class ScratchCount(Enum):
 class FitWhy(Why):
     """Reasons for the answer to whether a network fits."""
 
-    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
-    LEAST_WORK = "fewest MACs found: layer by layer, row by row, line buffers, strips"
+    FLASH = "the parameters need {needed} bytes of flash, the limit is {flash}"
+    LEAST_WORK = "fewest MACs; searched: layer by layer, row by row, line buffers, strips"
     FASTEST = (
-        "fewest MACs found: layer by layer, row by row, line buffers, strips; within the RAM the "
-        "fastest with these MACs"
+        "fewest MACs within the RAM, then fastest; searched: layer by layer, row by row, line buffers, "
+        "strips"
     )
     BALANCED = (
-        "fewest MACs found: layer by layer, row by row, line buffers, strips; {name!r} saves {saved} "
-        "and takes {factor} times as long: it is taken with --ram {least}"
+        "fewest MACs; searched: layer by layer, row by row, line buffers, strips; {name!r} saves "
+        "{saved} and takes {factor} times as long: --ram {least} chooses it"
     )
     LEAST_BY_THEN = (
-        "fewest MACs found: layer by layer, row by row, line buffers, strips; "
+        "fewest MACs; searched: layer by layer, row by row, line buffers, strips; "
         "the search ended early: {end}"
     )
     TOO_SLOW = "the fastest plan found is too slow{end}: {time} a frame {basis}, {longest} allowed"
-    STACK = "stack and reserve need {needed} bytes of {name}, {size} are there"
-    ENDS = "input and output alone take {least} bytes{beside}, whatever is planned"
+    STACK = "stack and reserve need {needed} bytes of {name}, its size is {size}"
+    ENDS = "in every plan input and output take {least} bytes{beside}"
     REAL_ENDS = (
-        "input and output alone take {least} bytes{beside}, whatever is planned; input {name!r} is "
+        "in every plan input and output take {least} bytes{beside}; input {name!r} is "
         "{element} and at once converted to {other}; an export with {other} input would take {bytes} "
         "bytes"
     )
-    TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
+    TOO_LARGE_BY_THEN = "{end}; the smallest plan found by then needs {least} bytes"
     KEEPS_STATE = "layer by layer; RAM holds the state and the buffers of a frame"
     KEEPS_STATE_IN_SLOW = (
         "layer by layer; of the state, a greedy choice puts {slow} bytes into slow memory"
@@ -110,12 +110,12 @@ class FitWhy(Why):
         "still needs {least} bytes of fast memory; give larger memories"
     )
     BESIDE_STATES = (
-        "beside the {kept} bytes that stay between frames of all networks, "
-        "the least found needs {least} bytes in all"
+        "with the {kept} bytes that all networks retain between frames, "
+        "the smallest plan found needs {least} bytes"
     )
     TOO_LARGE = (
-        "the least of layer by layer, row by row, line buffers and strips needs {least} bytes; "
-        "nothing is proved of other methods"
+        "the smallest plan found needs {least} bytes; searched: layer by layer, row by row, line "
+        "buffers, strips; not proved to be the minimum"
     )
 
 

@@ -301,7 +301,7 @@ def _too_large_ends(
     end: reason of an early end of the search.
     """
     network = table.network
-    words = "" if beside is None else f" besides {beside.bytes} bytes of stack and reserve"
+    words = "" if beside is None else f", stack and reserve at least {beside.bytes} bytes"
     for source in network.inputs:
         readers = [network.layer(name) for name in network.consumers[source.name]]
         elements = {reader.element for reader in readers}
@@ -564,7 +564,7 @@ class GivenWhy(Why):
 
     CHECKED = "the loaded plan is valid for this network; no search"
     CHECKED_PART = "the loaded plan is valid for layers {first}:{end} of this network; no search"
-    TOO_LARGE = "the loaded plan takes {needed} bytes of RAM, {ram} are there"
+    TOO_LARGE = "the loaded plan takes {needed} bytes of RAM, the limit is {ram}"
 
 
 def fit_of(

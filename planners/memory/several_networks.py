@@ -127,30 +127,30 @@ class Together:
         if self.flash is not None and self.flash_bytes > self.flash:
             return Status.INFEASIBLE, (
                 f"the parameters of all need {self.flash_bytes} bytes of flash, "
-                f"{self.flash} are there"
+                f"the limit is {self.flash}"
             )
         ram = self.fits[0].ram
         if ram is not None and self.needed_ram > ram:
             return exceeding, (
                 f"with the execution states of all, {self.needed_ram} bytes of RAM are needed, "
-                f"{ram} are there"
+                f"the limit is {ram}"
             )
         for name, size, needed in self._memories_needed():
             if needed > size:
                 return exceeding, (
-                    f"with what all retain between frames, {needed} bytes of {name} are needed, "
-                    f"{size} are there"
+                    f"with the states of all networks, {needed} bytes of {name} are needed, "
+                    f"its size is {size}"
                 )
         time = self.nanoseconds
         if self.longest is not None and (time is None or time > self.longest):
             return exceeding, (
-                "too slow: a frame of each in turn takes "
+                "too slow: a frame of each network takes "
                 f"{'an unknown time' if time is None else nanoseconds_in_words(time)}, "
-                f"{nanoseconds_in_words(int(self.longest))} are there"
+                f"the limit is {nanoseconds_in_words(int(self.longest))}"
             )
         if self.is_concurrent:
             return Status.FEASIBLE, "the arena that the plans share sets the RAM"
-        return Status.FEASIBLE, "the neediest network sets the RAM"
+        return Status.FEASIBLE, "the maximum over the networks, plus the states of all"
 
 
 def require_same_memories(plans: Sequence[StreamingPlan]) -> None:
@@ -159,7 +159,7 @@ def require_same_memories(plans: Sequence[StreamingPlan]) -> None:
         if plan.memories != plans[0].memories:
             raise InvalidPlan(
                 f"networks {plans[0].network!r} and {plan.network!r} are planned in different "
-                "memories; networks in turn share all memories: plan them in one command"
+                "memories; sequential networks share all memories: plan them in one command"
             )
 
 

@@ -95,8 +95,8 @@ def test_a_bound_far_below_every_plan_is_not_shown(run):
     # By rows the bound is the result alone: two bytes, where plans take over 10,000.
     code, output, _ = run("fit", "person_detection", *INT8, "--input", "rows", "--ram", "64kB")
     assert code == 0
-    assert "lower bound" not in output
-    assert "lower bound 9.216 kB" in run("fit", "person_detection", *INT8, "--ram", "64kB")[1]
+    assert "arena at least" not in output
+    assert "arena at least 9.216 kB" in run("fit", "person_detection", *INT8, "--ram", "64kB")[1]
 
 
 def test_rows_that_no_layer_reads_are_named_where_macs_are_below_one(run):
@@ -187,7 +187,7 @@ def test_an_arena_below_the_input_is_infeasible_without_a_search(answer):
     # 3 maps of 32 x 32 places come in, a byte each: 3072 bytes, and more than 3000.
     code, found = answer("fit", "resnet8", *INT8, "--ram", "3000")
     assert (code, found["lower_bound_bytes"]) == (1, 3072)
-    assert "whatever is planned" in found["reason"]
+    assert "in every plan" in found["reason"]
 
 
 def test_flash_is_a_limit_of_its_own(run):

@@ -120,7 +120,7 @@ def test_the_memory_of_the_stack_holds_it_beside_the_arena(run, answer):
     assert answer("fit", *SMALL, *less)[1]["slow_bytes"] == found["slow_bytes"]
     code, found = answer("fit", *given, "--reserve", "3kB")
     assert (code, found["fits"]) == (1, False)
-    assert found["reason"] == "stack and reserve need 4064 bytes of tcm, 4000 are there"
+    assert found["reason"] == "stack and reserve need 4064 bytes of tcm, its size is 4000"
 
 
 @pytest.mark.parametrize("ends", ["rows", "external"])
@@ -158,7 +158,7 @@ def test_several_networks_in_turn_share_the_memories(run, answer, tmp_path):
     assert used[0] == used[1]
     assert sum(used[0]) == found["ram_bytes"]
     output = run("fit", *names, "--plan", plans)[1]
-    assert "2 networks in turn in sram and ram: fit: " in output
+    assert "2 networks sequentially in sram and ram: fit: " in output
     code, _, err = run("fit", *names, *TWO, "--plot-tradeoff", tmp_path / "front.svg")
     assert (code, err) == (
         2,
@@ -172,7 +172,7 @@ def test_a_network_without_a_plan_among_three_leaves_no_common_memories(run):
     code, output, _ = run("fit", *names, "--element-bytes", "1", *memories)
     assert code == 3
     assert "resnet8: unknown" in output
-    assert "3 networks in turn in sram and ram: unknown: " in output
+    assert "3 networks sequentially in sram and ram: unknown: " in output
 
 
 @pytest.mark.parametrize("size", [3600, 4300])

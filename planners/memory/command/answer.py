@@ -259,7 +259,7 @@ def ram_in_words(beside: RamBeside, method: FitMethod, arena: int | None = None)
 
 def ram_parts_in_words(beside: RamBeside, arena: int, state: int, stage_stack: int) -> str:
     """Return the parts of the RAM: arena, execution states, stack and reserve."""
-    core = beside.core or "any core"
+    core = f"code for {beside.core}" if beside.core else "any core"
     reserve = (
         f", reserve {needed_bytes_in_words(beside.reserve_bytes)}" if beside.reserve_bytes else ""
     )
@@ -346,7 +346,7 @@ def taken(plan: StreamingPlan) -> str:
     """Return the bytes of RAM of a plan, or of each memory with the traffic between the memories."""
     if not plan.memories:
         return f"{needed_bytes_in_words(plan.arena_bytes)} of RAM"
-    return f"{sizes_in_words(plan)}, {bytes_in_words(plan.slow_bytes)} a frame between them"
+    return f"{sizes_in_words(plan)}, {bytes_in_words(plan.slow_bytes)} of traffic a frame"
 
 
 def sizes_in_words(plan: StreamingPlan) -> str:
@@ -362,7 +362,7 @@ def _hop(hop: Hop) -> str:
     return (
         f"  hop      {answers.counted(hop.rows, 'row')}: {hop.multiply_accumulates:,} "
         f"multiply-accumulates, {part:.3g} of the window's {hop.window_multiply_accumulates:,}, which "
-        f"takes {needed_bytes_in_words(hop.window_ram)}; the window is full behind "
+        f"takes {needed_bytes_in_words(hop.window_ram)}; the window is full after "
         f"{answers.counted(hop.hops_before + 1, 'hop')}"
     )
 
@@ -371,14 +371,16 @@ def _kept(plan: StreamingPlan) -> str:
     """Return the bytes that are retained between frames, if the network has a state."""
     if not plan.kept_bytes:
         return ""
-    return f", of which {bytes_in_words(plan.kept_bytes)} stay between frames"
+    return f", of which {bytes_in_words(plan.kept_bytes)} retained between frames"
 
 
 def accounting(fit: Fit) -> str:
     """Return the content that is counted, and the lower bound of all plans if it is informative."""
     plan = fit.shown.plan
     is_bound_shown = fit.lower_bound * LEAST_PART_OF_PLAN >= fit.least.ram_bytes
-    bound = f"; lower bound {bytes_in_words(fit.lower_bound)}" if is_bound_shown else ""
+    where = "memories" if plan.memories else "arena"
+    least = needed_bytes_in_words(fit.lower_bound)
+    bound = f"; {where} at least {least}" if is_bound_shown else ""
     if plan.memories:
         return f"tensors, accumulators, staging{bound}"
     collects = plan.collects_input
@@ -429,7 +431,7 @@ def _together(all_of: Together) -> list[str]:
     }[status]
     time = all_of.nanoseconds
     per_frame = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
-    how = "partly at the same time" if all_of.is_concurrent else "in turn"
+    how = "partly at the same time" if all_of.is_concurrent else "sequentially"
     where, sizes = "one arena", f"{needed_bytes_in_words(all_of.needed_ram)} of RAM"
     if (best := all_of.fits[0].best) is not None and best.plan.memories:
         where = " and ".join(memory.name for memory in best.plan.memories)

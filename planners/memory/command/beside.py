@@ -88,9 +88,7 @@ def in_words(together: Together) -> str:
     names = dict.fromkeys(method.name for method in shown)
     places = dict.fromkeys(PLACES[fit.input] + ENDS[fit.output] for fit in together.fits)
     time = "" if together.nanoseconds is None else f", {nanoseconds_in_words(together.nanoseconds)}"
-    per_network = (
-        "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
-    )
+    per_network = "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')}"
     figures = (
         f"{needed_bytes_in_words(together.ram_bytes)} of arena{per_network}, {float(mac_ratio):.4g}x "
         f"MACs{time} ({', '.join(names)}; {' or '.join(places)})"

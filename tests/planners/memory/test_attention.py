@@ -110,7 +110,7 @@ def test_head_by_head_that_saves_less_ram_than_it_takes_time_needs_a_limit():
     products = {one.name: one.ram_bytes * one.nanoseconds for one in found.methods}
     assert products[found.best.name] == min(products.values()) < products[HEADS]
     heads = next(one for one in found.methods if one.name == HEADS)
-    assert f"it is taken with --ram {heads.ram_bytes}" in str(found.reason)
+    assert f"--ram {heads.ram_bytes} chooses it" in str(found.reason)
     assert fit(network, ram=heads.ram_bytes, **terms).best.name == HEADS
 
 
