@@ -76,7 +76,7 @@ def from_catalogue(text: str) -> Network:
     name, _, arguments = text.partition(":")
     if name not in CATALOGUE:
         raise InvalidNetwork(
-            f"there is no network {name!r} in the catalogue"
+            f"there is no network {name!r} among the built-in models"
             + (meant(name, CATALOGUE) or f"; expected one of {', '.join(CATALOGUE)}")
         )
     builder = CATALOGUE[name]

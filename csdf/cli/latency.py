@@ -159,12 +159,15 @@ def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
     after = "" if steady == jitter else f"; {steady} after the transient"
     notes = {
         "dependency_latency": ("dependency latency", later),
-        "minimal": ("minimal latency", "if all independent firings happened before"),
+        "minimal": (
+            "minimal latency",
+            "if all firings that do not depend on the source end before its start",
+        ),
         "max_release_delay": ("max. release delay", "of the source"),
         "jitter": ("jitter", f"of the ends of the sink's firings{after}"),
     }
     source, sink = row["source"], row["sink"]
-    never = "none: iterations overtake one another for ever"
+    never = f"none: the long-run rates of {source!r} and {sink!r} differ"
     then = f"capacities, so that {source!r} and {sink!r} keep pace, or --period: an even source"
     if row["reason"] is not None:
         never = f"unknown: {row['reason']}"

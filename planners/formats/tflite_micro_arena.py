@@ -140,7 +140,7 @@ class InterpreterArena:
         text = f"arena of {summary['arena_bytes']} bytes on a 32-bit device: tensors and scratch {head}"
         text += f"{by_greedy}, its own objects {self.persistent}"
         if self.temporary > head:
-            text += f"; while it is filled {self.temporary} beside these"
+            text += f"; while the arena is filled, {self.temporary} instead of tensors and scratch"
         return text + (f"; a guess for {', '.join(self.not_known)}" if self.not_known else "")
 
     def resolver_in_words(self) -> str:

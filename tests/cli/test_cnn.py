@@ -254,7 +254,7 @@ def test_verify_notices_a_rule_that_rows_and_execution_share(run, resizing, monk
     code, output, _ = run("cnn", "verify", resizing)
     assert code == 1
     assert "resizing: DIFFERENT" in output
-    assert "largest difference  0, 0 of" in output  # by parts and whole make the same mistake
+    assert "largest difference  0 (0 of" in output  # by parts and whole make the same mistake
 
 
 def test_verify_says_when_outputs_differ(run, cfg):
@@ -267,7 +267,10 @@ def test_verify_says_when_outputs_differ(run, cfg):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("show", "no_such_network"), "there is no network 'no_such_network' in the catalogue"),
+        (
+            ("show", "no_such_network"),
+            "there is no network 'no_such_network' among the built-in models",
+        ),
         (("show", "missing.onnx"), "missing.onnx"),
         (("show", "missing.cfg"), "missing.cfg: cannot be read"),
         (("show", __file__), "expected .onnx, .tflite, .cfg, .json"),

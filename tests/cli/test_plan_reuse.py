@@ -197,7 +197,7 @@ def test_the_front_is_drawn(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("no_network",), "there is no network 'no_network' in the catalogue"),
+        (("no_network",), "there is no network 'no_network' among the built-in models"),
         (("missing.json",), "missing.json: cannot be read"),
         (("missing.onnx",), "missing.onnx: "),
         (("samos_example", "--throughput", "CNN=3"), "has no network 'CNN'"),

@@ -185,6 +185,6 @@ def without_measurements(text):
     """Without what differs from machine to machine: times taken, progress, and rounding errors."""
     text = re.sub(r"^csdf: \d+ s, .*\n", "", text, flags=re.MULTILINE)
     text = TIME_TAKEN.sub(r"\g<1>0 ms", text)
-    text = re.sub(r"(difference|ONNX Runtime) +[\d.e-]+, [\d.e-]+", r"\1 0, 0", text)
+    text = re.sub(r"(difference|ONNX Runtime) +[\d.e-]+ \([\d.e-]+", r"\1 0 (0", text)
     text = re.sub(r"[\d.e-]+ of the largest output", "0 of the largest output", text)
     return re.sub(r'"seconds": [\d.e-]+', '"seconds": 0', text)

@@ -60,7 +60,7 @@ def test_a_block_gives_what_it_shows(page, number, readers):
 
 
 def test_only_measurements_may_differ():
-    taken = "  method  periodic, {} ms\ncsdf: 2 s, searching\n  largest difference  {}, {} of it\n"
+    taken = "  method  periodic, {} ms\ncsdf: 2 s, searching\n  largest difference  {} ({} of it)\n"
     assert without_measurements(taken.format(1, 2e-7, 3e-7)) == without_measurements(
         taken.format(0.25, 0, 0)
     )

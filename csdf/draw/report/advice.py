@@ -52,7 +52,7 @@ def _switch(graph: Graph) -> str:
 
 def _limit(cycle: CriticalCycle) -> str:
     if len(cycle.actors) == 1:
-        return f"{listed(cycle.actors)} is always at work"
+        return f"{listed(cycle.actors)} is always busy"
     return f"the cycle of {listed(cycle.actors)} takes that long"
 
 

@@ -276,8 +276,8 @@ def as_lines(
         verdict = "equal" if check.is_equal else "DIFFERENT"
         lines += [
             f"{model.network.name}: {verdict}: the run in its arena and the run without a plan",
-            f"  largest difference  {check.difference.largest:.3g}, "
-            f"{check.difference.relative:.3g} of the largest output",
+            f"  largest difference  {check.difference.largest:.3g} "
+            f"({check.difference.relative:.3g} of the largest output)",
             f"  high water mark     {bytes_in_words(check.high_water_bytes)} of the arena; each "
             "access inside its buffer",
             answers.Detail(f"  time of the run     {time_in_words(check.seconds)}"),

@@ -327,7 +327,7 @@ def _total_lines(report: Report, selection: Selection) -> list[str]:
     return [
         f"  chosen              {answers.counted(convolutions, 'convolution')}, {transformations}, "
         f"which take {_milliseconds(selection.changing_nanoseconds)}",
-        f"  workspaces          {bytes_in_words(sum(selection.workspaces))} one for each, "
+        f"  workspaces          {bytes_in_words(sum(selection.workspaces))} in total, "
         f"{bytes_in_words(max(selection.workspaces))} the largest",
         f"  weights             {bytes_in_words(selection.parameter_bytes)}",
         f"  transformed tensors {bytes_in_words(selection.transformed_tensor_bytes)}",
@@ -349,7 +349,7 @@ def _baseline_lines(report: Report, selection: Selection) -> list[str]:
         fits = "" if constraint.is_met_by(baseline) else "  does not fit"
         lines.append(
             f"    {name:<{width}}  {_milliseconds(pair.nanoseconds):>11}  "
-            f"{bytes_in_words(pair.memory):>9}  {times:.3g} times the {what}{fits}"
+            f"{bytes_in_words(pair.memory):>9}  {times:.3g}x the {what}{fits}"
         )
     return lines if report.baselines else []
 

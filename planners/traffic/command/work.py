@@ -21,7 +21,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.errors import InvalidPlan
 from csdf.status import Ended, Reason, Status
 from csdf.time_limit import Progress, Stop
-from csdf.units import bytes_in_words, time_in_words
+from csdf.units import bytes_in_words, size_as_given, time_in_words
 from planners.published.liao import PublishedSearch, PublishedWhy
 from planners.traffic.command.main import LONGEST, PUBLISHED, TITLES
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
@@ -215,8 +215,8 @@ def as_text(
     fused = sum(len(group.stages) > 1 for group in traffic.groups)
     lines = [
         f"{traffic.name}: {bytes_in_words(traffic.total_bytes)} of DRAM traffic, "
-        f"{_ratio(traffic.total_bytes, traffic.bound_bytes)} of the lower bound, in a buffer of "
-        f"{traffic.buffer_bytes / 1024:g} KiB; {_status(traffic)}",
+        f"{_ratio(traffic.total_bytes, traffic.bound_bytes)} the lower bound, in a buffer of "
+        f"{size_as_given(traffic.buffer_bytes)}; {_status(traffic)}",
         *terminal.aligned(table, texts=(0, len(COLUMNS) + 1), indent="  "),
     ]
     for name, group in zip(names, traffic.groups, strict=True) if shows_nest else ():
@@ -251,9 +251,9 @@ def _element_bytes(traffic: NetworkTraffic) -> str:
 def _status(traffic: NetworkTraffic) -> str:
     """Return what is proved, with the schedules that were searched."""
     if traffic.reason.has(PublishedWhy.LEAST):
-        return "optimal as published, of loop nests with halos reloaded and of uniform tilings of pairs"
+        return "optimal as published, among loop nests with halos reloaded and uniform tilings of pairs"
     if traffic.status == Status.OPTIMAL:
-        return "optimal of loop nests with up to two levels of tiles and of uniform tilings"
+        return "optimal among loop nests with up to two levels of tiles, and uniform tilings"
     return traffic.status
 
 

@@ -51,7 +51,10 @@ def test_channels_are_rounded_to_multiples_of_eight(wanted, expected):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("resnet19", "there is no network 'resnet19' in the catalogue; did you mean 'resnet18'?"),
+        (
+            "resnet19",
+            "there is no network 'resnet19' among the built-in models; did you mean 'resnet18'?",
+        ),
         ("", "there is no network ''"),
         ("resnet18:width=1", "resnet18 has no argument 'width'; expected one of 'classes', 'res"),
         ("resnet18:", None),

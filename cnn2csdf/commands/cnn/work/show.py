@@ -91,7 +91,7 @@ def _kept(total: dict[str, Any]) -> str:
     """Return the bytes that stay from frame to frame, in words."""
     names = [row["layer"] for row in total["layers"] if row["operator"] == "previous"]
     rings = f"; variables: {answers.counted(len(names), 'tensor')}" if names else ""
-    return f"state: {bytes_in_words(total['kept_bytes'])} stay between frames{rings}"
+    return f"state: {bytes_in_words(total['kept_bytes'])} retained between frames{rings}"
 
 
 def _scales_in_words(quantization: dict[str, Any]) -> str:

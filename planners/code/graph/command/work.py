@@ -135,8 +135,8 @@ def _lines(planned: PlannedGraph, written: WrittenProgram, folder: str) -> list[
     way = "fixed" if planned.is_static else "partly decided at run time"
     return [
         f"{planned.graph.name}: {planned.arena_bytes} B of RAM for channels "
-        f"({unshared_bytes} B without sharing), at most {written.state_bytes} B of state; "
-        f"{answers.counted(planned.firings, 'firing')} per iteration",
+        f"({unshared_bytes} B without sharing and alignment), at most {written.state_bytes} B of "
+        f"state; {answers.counted(planned.firings, 'firing')} per iteration",
         f"  order    {way}: {short}",
         *(() if planned.reason is None else [f"  INCOMPLETE: {planned.reason}; {ORDER_NOT_TRIED}"]),
         *answers.written(list(written.files), folder),

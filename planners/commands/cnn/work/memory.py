@@ -259,7 +259,7 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
     for row in rows:
         _, _, whole_arena, _, row_arena, _ = map(bytes_in_words, row.sizes)
         best = "" if row.fit is None else f"; csdf fit: {in_words(row.fit)}"
-        line = f"{row.name}: {row_arena} of RAM row by row, {whole_arena} layer by layer{best}"
+        line = f"{row.name}: {row_arena} of arena row by row, {whole_arena} layer by layer{best}"
         verdicts.append(answers.cut_short(line) if row.is_cut_short else line)
         reduction, whole, by_rows, loss, pipelined = map(float, row.rates)
         table.append(
@@ -276,7 +276,7 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
         if state_bytes := comparison.plan().kept_bytes:
             words = bytes_in_words(state_bytes)
             notes.append(
-                f"{row.name}: {words} of the buffers stay between frames, which come as a whole"
+                f"{row.name}: {words} of the buffers are retained between frames; input in whole frames"
             )
         in_flash = and_in_flash(comparison.parameters, comparison.flash_bytes)
         if in_flash:

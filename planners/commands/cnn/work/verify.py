@@ -99,11 +99,12 @@ def _row_by_row(model: Model, options: argparse.Namespace) -> Outcome:
     ]
     if runtime is not None:
         lines.append(
-            f"  from ONNX Runtime   {runtime.largest:.3g}, {runtime.relative:.3g} of the largest output"
+            f"  from ONNX Runtime   {runtime.largest:.3g} "
+            f"({runtime.relative:.3g} of the largest output)"
         )
     lines.append(
         f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
-        f"{memory.status}; each access inside its buffer"
+        f"{memory.status}; each access inside its buffer; bytes used of each:"
     )
     width = max(len(buffer["channel"]) for buffer in buffers)
     lines += [
@@ -156,7 +157,7 @@ def _verdict(is_equal: bool) -> str:  # noqa: FBT001
 
 
 def _largest(worst: Difference) -> str:
-    return f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output"
+    return f"  largest difference  {worst.largest:.3g} ({worst.relative:.3g} of the largest output)"
 
 
 def _runtime(
