@@ -75,7 +75,7 @@ def test_the_places_in_c_are_those_of_the_machine():
         machine.run()
         made = library(model, plan, name="net")
         for name, numbers in tensors_of(made.files["src/net.c"]).items():
-            held = machine._whole[name]
+            held = machine.whole[name]
             wanted = held.place(0), held.place_bytes
             assert (4 * numbers[0], 4 * numbers[3]) == wanted
             if held.layer.shape.rows > 1:
