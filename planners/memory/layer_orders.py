@@ -11,6 +11,7 @@ from operator import or_
 from random import Random
 
 from cnn2csdf.network import Layer, Network
+from csdf.status import Ended
 from csdf.time_limit import Stop
 from planners.memory.order import topological_order
 from planners.memory.plain_plans import whole_tensors
@@ -44,7 +45,7 @@ def canonical_orders(
     and breadth first, if a section between separators is long. Row by row, any of them may need the
     fewest bytes. The orders do not depend on names or on the order of the file. The peak counts whole
     tensors, without tensors in external memory. A chain has one order. stop: of the search for the
-    lowest peak.
+    lowest peak. Raises KeyboardInterrupt if Ctrl-C ends this search.
     """
     depth_first = depth_first_order(network)
     if is_chain(network):
@@ -65,7 +66,10 @@ def canonical_orders(
         ),
         outputs=tuple(sorted(results, key=lambda name: rank.get(name, -1))),
     )
-    lowest_peak = plan_order(graph, budget=stop).order
+    plan = plan_order(graph, budget=stop)
+    if plan.reason.has(Ended.INTERRUPTED):
+        raise KeyboardInterrupt
+    lowest_peak = plan.order
     first = list(dict.fromkeys((lowest_peak, depth_first)))
     further_orders: list[tuple[str, ...]] = []
     if _has_long_section(network, depth_first):

@@ -62,7 +62,7 @@ def methods_of_orders(
         orders = _OrderSearches(rewritten, external, is_streamed=is_streamed, parts=parts)
         more, later = orders.methods(stop.question(INPUTS_SHARE), known=methods)
         if later is not None and not later.has(Ended.EFFORT):
-            ended = ended or later
+            ended = later
         methods = _of_both_orders(methods, [_with_spans(method, spans) for method in more])
     return methods, ended
 
@@ -99,8 +99,20 @@ class _OrderSearches:
         that order.
 
         known: plans of the network without copies; if no order can improve them, only the baselines
-        are planned.
+        are planned. Ctrl-C ends all searches.
         """
+        searches: list[PlanSearch] = []
+        try:
+            ended = self._search_orders(searches, stop, known)
+        except KeyboardInterrupt as end:
+            ended = reason_of(end)
+        searches = searches or [self._with_baselines(self._request.network, stop)]
+        return _of_all_orders(searches), ended
+
+    def _search_orders(
+        self, searches: list[PlanSearch], stop: Stop, known: Sequence[FitMethod]
+    ) -> Reason | None:
+        """Append the searches of all orders for `methods`; return the reason of an early end."""
         network = self._request.network
         first, later = canonical_orders(
             network,
@@ -108,39 +120,31 @@ class _OrderSearches:
             external=self._external,
             stop=stop.question(ORDER_SHARE),
         )
-        searches: list[PlanSearch] = []
         ended: Reason | None = None
         if known:
             orders = dict.fromkeys((*first, network))
-            searches = [self._with_baselines(ordered, stop) for ordered in orders]
-            if not any(
-                search.can_improve(known, stop.question(BOUND_SHARE)) for search in searches
-            ):
-                return _of_all_orders(searches), None
-            searches = []
+            plain = [self._with_baselines(ordered, stop) for ordered in orders]
+            if not any(search.can_improve(known, stop.question(BOUND_SHARE)) for search in plain):
+                searches += plain
+                return None
         for ordered, stop_of_order in _with_stops(first, later, stop):
             search = self.completed(ordered, stop_of_order)
             searches.append(search)
             if search.is_interrupted:
-                ended = search.ended
-                break
+                return search.ended
             if len(searches) <= len(first):
                 ended = ended or search.ended
             is_cut_short = search.ended is not None and not search.ended.has(Ended.EFFORT)
             if is_cut_short and stop.is_over():
-                break
-        else:
-            # A plan of another order may be smaller at first, and larger once both are improved.
-            try:
-                _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
-                _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
-            except KeyboardInterrupt as end:
-                return _of_all_orders(searches), reason_of(end)
-            if all(ordered.layers != network.layers for ordered in first):
-                search = self.completed(network, stop.question(1.0))
-                searches.append(search)
-                ended = ended or search.ended
-        return _of_all_orders(searches), ended
+                return ended
+        # A plan of another order may be smaller at first, and larger once both are improved.
+        _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
+        _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
+        if all(ordered.layers != network.layers for ordered in first):
+            search = self.completed(network, stop.question(1.0))
+            searches.append(search)
+            ended = search.ended if search.is_interrupted else ended or search.ended
+        return ended
 
     def completed(self, ordered: Network, stop: Stop, *, is_hopeless: bool = False) -> PlanSearch:
         """Return the completed search of the network in a layer order."""

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates, network_multiply_accumulates
-from csdf.errors import counted
+from csdf.errors import GaveUp, counted
 from csdf.log import Log
 from csdf.search.pareto import improving
 from csdf.status import Ended, Reason
@@ -166,7 +166,7 @@ class PlanSearch:
         and fewer MACs than the smaller. Each of these ranges is searched with the labels of the first
         search, whose bytes a plan exceeds unless another order of its stages makes it smaller: of 60
         searches of random networks, 1 missed 3 bytes of a plan of 1.5x MACs. True if the stop ends a
-        search.
+        search. Raises KeyboardInterrupt.
         """
         front_methods = improving(
             known, lambda method: (method.ram_bytes, method.plan.multiply_accumulates)
@@ -187,7 +187,7 @@ class PlanSearch:
                     if plan_front.plans:
                         return True
                 most_work = method.plan.multiply_accumulates - 1
-        except ENDS:
+        except GaveUp:
             return True
         return False
 

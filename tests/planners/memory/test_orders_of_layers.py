@@ -284,7 +284,7 @@ def test_an_unknown_order_is_refused():
         planned(branches(depth_first=True), order="best")
 
 
-@pytest.mark.parametrize("look", [2, 20, 200])
+@pytest.mark.parametrize("look", [1, 2, 20, 200])
 def test_ctrl_c_ends_the_search_of_all_orders_and_returns_the_best_plan(look):
     looks = []
 
