@@ -496,9 +496,14 @@ def rings_of(
         separate_bytes = sum(
             lines[name] * row_bytes[name] for name in (host, *(alias.tensor for alias in tensors))
         )
-        if tensors and rows * row_bytes[host] <= separate_bytes:
+        if tensors and is_smaller_ring(rows * row_bytes[host], separate_bytes):
             rings[host] = rows, tuple(tensors)
     return rings
+
+
+def is_smaller_ring(ring_bytes: int, separate_bytes: int) -> bool:
+    """Return whether a shared ring buffer needs at most the bytes of separate line buffers."""
+    return ring_bytes <= separate_bytes
 
 
 def _height(network: Network, tensor: str) -> int:

@@ -26,7 +26,7 @@ def everywhere(monkeypatch):
     monkeypatch.setattr(
         build, "without_costly_aliases", lambda aliases, lives, sizes: dict(aliases)
     )
-    monkeypatch.setattr(build, "pays", lambda ring, apart: True)
+    monkeypatch.setattr(build, "is_smaller_ring", lambda ring_bytes, separate_bytes: True)
     monkeypatch.setattr(build, "_alias_variants", eager_alone)
 
 
