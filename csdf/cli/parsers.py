@@ -54,6 +54,7 @@ class Parser(argparse.ArgumentParser):
     check: Callable[[argparse.Namespace], None] | None
     # The result of the command in the output folder of a project; empty: it reads no project file.
     project_result: str
+    made_folders: Sequence[str] = ()  # the folders made for this result, the outermost first
 
     def error(self, message: str) -> NoReturn:
         """Print a refusal of one line that names the help; exit with code 2."""

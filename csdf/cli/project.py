@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from csdf.cli.frame.output import remark
 from csdf.cli.parsers import Parser
 from csdf.errors import CsdfError, UnreadableFile, counted
-from csdf.io.files import decoded, make_folder, read_found
+from csdf.io.files import decoded, make_folder, missing_folders, read_found
 from csdf.names import meant
 
 FILE = "csdf.toml"
@@ -217,10 +217,12 @@ def _output(project: Project, parser: Parser) -> list[str]:
     if isinstance(project.table[OUTPUT], list) or not texts[0]:
         raise project.refusal(OUTPUT, "expected the name of one folder")
     folder = os.path.join(os.path.dirname(project.path), texts[0])
+    new_folders = missing_folders(folder)
     try:
         make_folder(folder)
     except CsdfError as error:
         raise project.refusal(OUTPUT, str(error)) from None
+    parser.made_folders = new_folders
     return [f"--{OUTPUT}={os.path.join(folder, parser.project_result)}"]
 
 

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import BinaryIO
@@ -132,7 +132,7 @@ def write_texts(texts: Mapping[str, str | bytes]) -> None:
     try:
         for path, text in texts.items():
             folder = os.path.dirname(path)
-            new_folders += _missing_folders(folder)
+            new_folders += missing_folders(folder)
             make_folder(folder or os.curdir)
             require_writable(path)
             older[path] = _content(path)
@@ -143,9 +143,7 @@ def write_texts(texts: Mapping[str, str | bytes]) -> None:
                 write_text(path, content)
             elif os.path.isfile(path):
                 os.unlink(path)
-        for folder in reversed(new_folders):
-            with suppress(OSError):  # another program may have put a file there
-                os.rmdir(folder)
+        remove_empty(new_folders)
         raise
 
 
@@ -157,13 +155,20 @@ def _content(path: str) -> bytes | None:
         return file.read()
 
 
-def _missing_folders(folder: str) -> list[str]:
+def missing_folders(folder: str) -> list[str]:
     """The missing folders on the path to a folder, the outermost first."""
     missing: list[str] = []
     while folder and not os.path.exists(folder):
         missing.insert(0, folder)
         folder = os.path.dirname(folder)
     return missing
+
+
+def remove_empty(folders: Sequence[str]) -> None:
+    """Remove the empty ones of some folders, the outermost of which is the first."""
+    for folder in reversed(folders):
+        with suppress(OSError):  # it has files
+            os.rmdir(folder)
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:

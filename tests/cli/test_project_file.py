@@ -89,6 +89,23 @@ def test_results_go_to_the_output_folder(run, folder):
     assert "csdf report samos_example --ram=64kB --element-bytes=1 --platform=cortex-m4" in page
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("memory = ['sram=64kB']\n", 2),  # and ram
+        ("flash = '1B'\n", 1),
+        ("input = 'somewhere'\n", 2),
+    ],
+)
+def test_without_a_result_no_empty_folder_is_left(run, folder, words, expected):
+    (folder / "csdf.toml").write_text(f'{SETTINGS}output = "build/here"\n{words}')
+    assert run("fit")[0] == expected
+    assert os.listdir(folder) == ["csdf.toml"]
+    (folder / "build").mkdir()
+    assert run("fit")[0] == expected
+    assert os.listdir(folder / "build") == []
+
+
 def test_keys_of_other_commands_are_named(run, folder):
     (folder / "csdf.toml").write_text('models = ["samos_example"]\nkernels = "csdf"\n')
     assert "; not for this command: kernels" in run("fit")[2]

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from types import FrameType, ModuleType, TracebackType
-from typing import cast
+from typing import Any, cast
 
 import csdf.entries as entries
 from csdf.cli.frame import batches
@@ -27,7 +27,7 @@ from csdf.cli.frame.streams import Answers, Remarks, own_streams
 from csdf.cli.frame.terminal import wrapped
 from csdf.cli.parsers import Parser
 from csdf.draw.column import in_column
-from csdf.io.files import is_same_file
+from csdf.io.files import is_same_file, remove_empty
 from csdf.memory_limit import memory_limited
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
@@ -87,9 +87,18 @@ def _run_command(
 
 
 def _done(module: ModuleType, words: Sequence[str], interrupts: InterruptsBetweenImports) -> int:
-    """Parse the words, and do the work that the parser names; return the exit code."""
+    """Run the command of a module; return the exit code. No new folder of a project stays empty."""
     parser = module.command_parser()
-    options, work = _parsed(parser, words), parser.work
+    try:
+        return _done_by(parser, words, interrupts)
+    finally:
+        remove_empty(parser.made_folders)
+
+
+def _done_by(parser: Parser, words: Sequence[str], interrupts: InterruptsBetweenImports) -> int:
+    """Parse the words, and do the work that the parser names; return the exit code."""
+    options = _parsed(parser, words)
+    work: Any = parser.work
     _refuse_inputs_as_outputs(parser, options)
     if parser.check is not None:
         parser.check(options)
