@@ -433,7 +433,9 @@ class QuantizeLinear(OpRun):
     """For all opsets: the onnx package has the newest only."""
 
     def _run(self, x: Value, scale: Value, zero: Value | None = None, **attributes: Any) -> Any:
-        zero = np.zeros(1, np.uint8) if zero is None else zero
+        if zero is None:
+            output_type = attributes.get("output_dtype") or onnx.TensorProto.UINT8
+            zero = np.zeros(1, onnx.helper.tensor_dtype_to_np_dtype(output_type))
         steps, zeros = (_along(array, x, attributes) for array in (scale, zero))
         limits = np.iinfo(zero.dtype)
         quantized = np.rint(x / steps) + zeros.astype(np.float64)
@@ -465,7 +467,9 @@ def range_length(start: Value, limit: Value, delta: Value) -> int:
     """Return how many numbers a range holds, computed in double precision."""
     if start.dtype.kind == "i":
         return max(-((int(start) - int(limit)) // int(delta)), 0)
-    return max(ceil((float(limit) - float(start)) / float(delta)), 0)
+    # A longer range is refused by its dims.
+    length = min((float(limit) - float(start)) / float(delta), LARGEST_DIM + 1)
+    return ceil(max(length, 0))
 
 
 class Range(OpRun):

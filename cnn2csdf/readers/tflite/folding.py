@@ -125,6 +125,10 @@ def is_foldable(graph: TfliteGraph, node: TfliteNode, tensors: Sequence[Tensor])
     """
     if not set(graph.inputs).isdisjoint(node.outputs):
         return False
+    numbers = (*node.inputs, *node.outputs)
+    # LiteRT rescales the inputs of a concatenation to the scale of its output.
+    if node.kind == "CONCATENATION" and len({tensors[n].quantization() for n in numbers}) > 1:
+        return False
     if node.kind in WITH_STATIC_SHAPE:
         return True
     sources = [tensors[number] for number in node.inputs if number != -1]
@@ -234,7 +238,7 @@ def _strided_slice(operands: Operands) -> Sequence[Array]:
         elif new_axis & bit:
             index.append(None)
         elif shrink & bit:
-            index.append(begin)
+            index.append(0 if begin_mask & bit else begin)
         else:
             first = None if begin_mask & bit else begin
             if has_offset and min(first or 0, step) < 0:
@@ -303,7 +307,10 @@ def _range(operands: Operands) -> Sequence[Array]:
     begin, end, step = limits
     if not step or not abs(float(end) - float(begin)) <= ELEMENT_LIMIT * abs(float(step)):
         raise ValueError(f"a range from {begin} to {end} by {step}")
-    return [np.arange(begin, end, step)]
+    steps = np.full(len(np.arange(begin, end, step)), step)
+    steps[:1] = begin
+    # As LiteRT, which adds the step again and again and rounds each sum.
+    return [np.add.accumulate(steps, dtype=steps.dtype)]
 
 
 def _reduced(function: Callable[..., Array]) -> Evaluate:

@@ -239,6 +239,18 @@ def test_a_range_of_reals_is_counted_in_double_precision(tmp_path):
     assert len(found) == 27
 
 
+def test_a_range_of_more_numbers_than_a_dim_holds_is_refused(tmp_path):
+    nodes = [
+        helper.make_node("Range", ["start", "limit", "delta"], ["steps"]),
+        helper.make_node("Add", ["x", "steps"], ["y"]),
+    ]
+    constants = {"start": np.float64(0), "limit": np.float64(1e308), "delta": np.float64(1e-300)}
+    constants = {name: np.array(number) for name, number in constants.items()}
+    model = graph_model(nodes, inputs={"x": (1, 27)}, constants=constants)
+    with pytest.raises(UnreadableFile, match="a dim of 2147483648"):
+        model_of(model, tmp_path)
+
+
 def test_a_constant_that_would_be_resized_to_other_rows_is_refused(tmp_path):
     # 10 rows times 2.3: the onnx package computes 22, see above.
     nodes = [

@@ -464,3 +464,23 @@ def test_windows_over_lines_are_layers_between_integers(groups, tmp_path):
     assert np.abs(found.astype(int) - expected).max() <= 1
     # One sum in 60 is a half, as 0.05 * 0.01 / 0.03 is 1/60; reals are a little off from some.
     assert (found != expected).mean() < 0.005
+
+
+def test_constants_are_quantized_to_the_type_that_the_node_states(tmp_path):
+    quantize = helper.make_node("QuantizeLinear", ["c", "s"], ["q"], output_dtype=TensorProto.INT8)
+    model = helper.make_graph(
+        [
+            quantize,
+            helper.make_node("DequantizeLinear", ["q", "s"], ["r"]),
+            helper.make_node("Add", ["x", "r"], ["y"]),
+        ],
+        "one",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 3))],
+        scales(c=np.array([-3, 0.5, 99], np.float32), s=np.array(0.5, np.float32)),
+    )
+    opsets = [helper.make_opsetid("", 21)]
+    path = saved(helper.make_model(model, opset_imports=opsets, ir_version=10), tmp_path)
+    read = read_onnx(path, with_weights=True)
+    (found,) = run_layer_by_layer(read, {"x": np.zeros(3, np.float32)}).values()
+    assert found.tolist() == [-3, 0.5, 63.5]

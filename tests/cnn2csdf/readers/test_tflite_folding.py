@@ -262,3 +262,30 @@ def test_an_axis_of_a_reduction_of_constants_may_be_listed_twice():
 def test_a_quotient_by_an_infinite_constant_is_zero():
     infinite = [[-7.0, np.inf], [np.inf, 2.0]]
     assert folded_constant("FLOOR_DIV", infinite, Tensor("y", (2,))) == [0.0, np.inf]
+
+
+def test_a_folded_range_adds_its_step_again_and_again():
+    # As LiteRT: 0.1 six times is 0.6, and the next sum is rounded up.
+    added = folded_constant("RANGE", [0.0, 1.0, 0.1], Tensor("y", (10,)))
+    assert added[7] == np.float32(0.70000005) != np.float32(0.7)
+    # In single precision 0.6 / 0.2 is 3, in double precision more than 3.
+    assert len(folded_constant("RANGE", [0.0, 0.6, 0.2], Tensor("y", (3,)))) == 3
+
+
+def test_an_axis_that_shrinks_begins_at_zero_by_the_mask():
+    numbers, result = ([5, 6, 7, 8], [1], [2], [1]), Tensor("y", (), "int32")
+    shrink = (4, "i", 1)
+    assert folded_constant("STRIDED_SLICE", numbers, result, [shrink]) == 6
+    assert folded_constant("STRIDED_SLICE", numbers, result, [(0, "i", 1), shrink]) == 5
+
+
+@pytest.mark.parametrize(("scale", "folds"), [(0.5, True), (0.25, False)])
+def test_only_integers_of_one_scale_are_joined(scale, folds):
+    tensors = [
+        constant("a", np.array([3], np.uint8), (0.5,)),
+        constant("b", np.array([4], np.uint8), (scale,)),
+        Tensor("y", (2,), "uint8", (0.5,)),
+    ]
+    node = Node("CONCATENATION", [0, 1], [2], [(0, "i", 0)])
+    graph = folded(parse_graph(tflite_bytes(tensors, [node], [], [2])))
+    assert (graph.nodes == ()) == folds
