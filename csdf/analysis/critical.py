@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from types import SimpleNamespace
 
-from csdf.analysis.bound_channels import SPACE
 from csdf.analysis.components import Component
 from csdf.analysis.execution import SteadyState
 from csdf.analysis.periodic import Circuit
 from csdf.kernels import causes as kernel
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
+from csdf.model.graph import SpaceName
 from csdf.model.indexed import IndexedGraph
 from csdf.model.shown import Shown
 
@@ -36,8 +35,7 @@ class CriticalCycle(Shown):
     @property
     def capacities(self) -> tuple[str, ...]:
         """The channels of the graph whose capacity limits, those with reverse channels in the cycle."""
-        reverse = re.compile(f"(.+){re.escape(SPACE)}(_[0-9]+)?")
-        return tuple(match[1] for name in self.channels if (match := reverse.fullmatch(name)))
+        return tuple(name.channel for name in self.channels if isinstance(name, SpaceName))
 
 
 def named_cycle(

@@ -82,10 +82,10 @@ NEVER_LIVE = "deadlock with any capacities; each of these actors waits for the n
 
 def blocked_rows(found: Deadlock) -> list[tuple[str, str]]:
     """Return a row for each actor of a deadlocked cycle with the tokens it waits for, and a remedy."""
-    from csdf.analysis.bound_channels import SPACE  # loaded where a graph was analysed
+    from csdf.model.graph import SpaceName  # loaded where a graph was analysed
 
     text = "waits for {0.producer}: needs {0.needed} on {0.channel}, has {0.tokens}"
-    is_space = any(firing.channel.endswith(SPACE) for firing in found.cycle)
+    is_space = any(isinstance(firing.channel, SpaceName) for firing in found.cycle)
     more = ", or more capacity for (space)," if is_space else ""
     then = f"more initial tokens{more} on one of these channels"
     return [*((firing.actor, text.format(firing)) for firing in found.cycle), ("next", then)]

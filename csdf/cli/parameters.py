@@ -16,6 +16,7 @@ from csdf.errors import CsdfError, UnreadableFile
 from csdf.io.latex import booktabs, escaped
 from csdf.model.graph import Graph
 from csdf.parameters.consistency import SymbolicRepetitions, symbolic_repetitions
+from csdf.parameters.formula import latex_name
 from csdf.parameters.graph import ParametricGraph
 from csdf.parameters.sweep import Instance, Sweep, sweep
 from csdf.status import Status
@@ -251,7 +252,7 @@ def _as_csv(swept: Sweep) -> str:
 
 
 def _value_table(swept: Sweep) -> str:
-    heads = [*(f"${name}$" for name in swept.parameters), "period", "least storage"]
+    heads = [*(f"${latex_name(name)}$" for name in swept.parameters), "period", "least storage"]
     rows = [
         [
             *(f"${instance.values[name]}$" for name in swept.parameters),

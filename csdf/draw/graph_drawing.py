@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 from pathlib import Path
 
-from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import Throughput
 from csdf.draw.layered_layout import GraphLayout, Position, layout
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.errors import counted
-from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.graph import Actor, Channel, Graph, SpaceName
 from csdf.units import duration
 
 # In pixels: from actor to actor, of an actor, and around all actors (more above, for self-loops).
@@ -87,17 +86,10 @@ def _arrowheads() -> Html:
 
 def _critical_channels(findings: GraphFindings) -> dict[str, bool]:
     """Return for each channel on the critical cycle whether its free space is on the cycle."""
-    critical = set(findings.critical_channels)
-    channels = {channel.name for channel in findings.graph.channels}
-    is_space: dict[str, bool] = {}
-    bounded = ""
-    # `bound_channels` inserts the channel of free space after the channel that it bounds.
-    for channel in bound_channels(findings.graph).channels:
-        if channel.name in channels:
-            bounded = channel.name
-        if channel.name in critical:
-            is_space[bounded] = is_space.get(bounded, False) or channel.name not in channels
-    return is_space
+    names = findings.critical_channels
+    return dict.fromkeys(names, False) | {
+        name.channel: True for name in names if isinstance(name, SpaceName)
+    }
 
 
 def _pixels(position: Position) -> Point:

@@ -311,6 +311,16 @@ def space_channel(channel: Channel, capacity: int, name: str) -> Channel:
     )
 
 
+class SpaceName(str):
+    """The name of a reverse channel; channel: the name of the channel with the capacity.
+
+    A channel of a file may have the same name, as a plain `str`.
+    """
+
+    __slots__ = ("channel",)
+    channel: str
+
+
 def with_space_channels(graph: Graph, names: Collection[str], *, suffix: str) -> Graph:
     """Return the graph with each named, bounded channel as a channel and its reverse channel.
 
@@ -323,7 +333,8 @@ def with_space_channels(graph: Graph, names: Collection[str], *, suffix: str) ->
         if channel.name not in names or channel.capacity is None:
             channels.append(replace(channel, release=None))
             continue
-        name = free_name(channel.name + suffix, taken, between="_")
+        name = SpaceName(free_name(channel.name + suffix, taken, between="_"))
+        name.channel = channel.name
         taken.add(name)
         channels.append(replace(channel, capacity=None, release=None))
         channels.append(space_channel(channel, channel.capacity, name))

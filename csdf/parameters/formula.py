@@ -272,8 +272,9 @@ def _value(coefficients: Polynomial, number: int | Fraction) -> Fraction:
 
 def _function(piece: FormulaPiece, power: str, times: str, *, is_latex: bool = False) -> str:
     """Return the function as a text. power, times: forms of a power and of a product."""
+    name = latex_name(piece.parameter) if is_latex else piece.parameter
     above, below = (
-        _polynomial(piece.parameter, coefficients, power, times)
+        _polynomial(name, coefficients, power, times)
         for coefficients in (piece.numerator, piece.denominator)
     )
     if below == "1":
@@ -296,12 +297,15 @@ def _polynomial(name: str, coefficients: Polynomial, power_form: str, times: str
 
 
 def _where_latex(piece: FormulaPiece) -> str:
-    name = piece.parameter
+    name = latex_name(piece.parameter)
     if piece.first == piece.last:
         return f"{name} = {piece.first}"
-    suffix = (
-        ""
-        if piece.step == 1
-        else rf",\ {name} \equiv {piece.first % piece.step} \pmod{{{piece.step}}}"
-    )
-    return rf"{piece.first} \le {name} \le {piece.last}{suffix}"
+    residue = rf",\ {name} \equiv {piece.first % piece.step} \pmod{{{piece.step}}}"
+    return rf"{piece.first} \le {name} \le {piece.last}{residue if piece.step > 1 else ''}"
+
+
+def latex_name(parameter: str) -> str:
+    """Return a parameter as SymPy writes it in formulas: `rows_in` is `rows` with the index `in`."""
+    sympy = import_module("sympy")  # slow to import
+    name: str = sympy.latex(sympy.Symbol(parameter))
+    return name

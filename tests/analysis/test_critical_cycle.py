@@ -57,6 +57,11 @@ def test_time_over_tokens_is_the_period(shape, method):
             assert found.critical_cycle.time / found.critical_cycle.tokens == found.period
 
 
+def renamed(channel):
+    """The channel with its name as a file has it: a plain string."""
+    return replace(channel, name="".join(channel.name))
+
+
 @each_method
 def test_the_cycle_names_the_space_of_a_full_channel(method):
     graph = (
@@ -69,6 +74,12 @@ def test_the_cycle_names_the_space_of_a_full_channel(method):
     cycle = throughput(graph, method=method).critical_cycle
     assert set(cycle.actors) == {"a", "b"}
     assert set(cycle.channels) == {"c", "c (space)"}
+    assert cycle.capacities == ("c",)
+    given = replace(
+        bound_channels(graph), channels=tuple(map(renamed, bound_channels(graph).channels))
+    )
+    same = throughput(given, method=method).critical_cycle
+    assert (set(same.channels), same.capacities) == (set(cycle.channels), ())
     assert (cycle.time, cycle.tokens) == (5, 1)
 
 

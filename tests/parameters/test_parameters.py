@@ -207,6 +207,12 @@ def test_deadlock_inconsistency_and_invalid_values_are_answers_of_their_own():
     assert answers == ["invalid", "inconsistent", "deadlock", "inconsistent"]
 
 
+def test_names_with_underscores_are_formulas_of_latex():
+    formula = piecewise("rows_in_a", range(1, 12), [Fraction(3 * n) for n in range(1, 12)])
+    name = "rows_{in a}"
+    assert formula.latex.splitlines()[1] == rf"3 {name} & \text{{for }} 1 \le {name} \le 11"
+
+
 def test_a_formula_is_an_expression_of_sympy():
     pytest.importorskip("sympy", reason="SymPy is missing: pip install .")
     formula = piecewise("n", range(1, 21), [Fraction(max(3 * n, n + 8)) for n in range(1, 21)])

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from csdf.analysis.bound_channels import SPACE, unlimited_actors, why_unlimited
+from csdf.analysis.bound_channels import unlimited_actors, why_unlimited
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock
 from csdf.draw.report.findings import FasterActor, GraphFindings
 from csdf.draw.report.markup import Html, element
 from csdf.errors import counted
-from csdf.model.graph import Graph
+from csdf.model.graph import Graph, SpaceName
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.status import Status
 from csdf.units import duration, exact, listed, percent, size
@@ -82,7 +82,7 @@ def limits(findings: GraphFindings) -> list[str]:
 
 
 def _channel(name: str) -> str:
-    return f"the free space of {name.removesuffix(SPACE)}" if name.endswith(SPACE) else name
+    return f"the free space of {name.channel}" if isinstance(name, SpaceName) else name
 
 
 def changes(findings: GraphFindings) -> list[str]:
@@ -128,9 +128,7 @@ def _period(findings: GraphFindings, value: Fraction | int) -> str:
 
 
 def _more_space(findings: GraphFindings) -> Iterator[str]:
-    names = [
-        name.removesuffix(SPACE) for name in findings.critical_channels if name.endswith(SPACE)
-    ]
+    names = [name.channel for name in findings.critical_channels if isinstance(name, SpaceName)]
     if names and findings.result is not None and findings.result.deadlock is None:
         yield f"The graph waits for room on {listed(names)}: a larger capacity there may help."
 
@@ -174,8 +172,8 @@ def waiting(blocked: Deadlock) -> list[str]:
     sentences = []
     for firing in blocked.cycle[:MOST_WAITING]:
         where = f"{counted(firing.needed, 'token')} on “{firing.channel}”"
-        if firing.channel.endswith(SPACE):
-            where = f"room for {firing.needed} on “{firing.channel.removesuffix(SPACE)}”"
+        if isinstance(firing.channel, SpaceName):
+            where = f"room for {firing.needed} on “{firing.channel.channel}”"
         sentences.append(
             f"“{firing.actor}” needs {where} and finds {firing.tokens}; it waits for "
             f"“{firing.producer}”. With {firing.needed - firing.tokens} more it could fire once."

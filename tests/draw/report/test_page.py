@@ -7,7 +7,7 @@ from fractions import Fraction
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.draw.graph_drawing import EXCERPT, MOST_ACTORS
-from csdf.draw.report.advice import best_buy, front_data, status_in_words
+from csdf.draw.report.advice import best_buy, changes, front_data, status_in_words, waiting
 from csdf.draw.report.findings import FasterActor, GraphFindings
 from csdf.draw.report.markup import MOST_ROWS, Cell, Row, sortable
 from csdf.draw.report.page import Compared, Origin, ReadFile, report_page
@@ -102,6 +102,16 @@ def test_a_deadlock_is_explained_instead_of_a_schedule():
     assert "deadlocks" in page.texts["summary"]
     assert "“a” needs 1 token on “b to a” and finds 0" in page.texts["summary"]
     assert "schedule" not in page.ids
+
+
+def test_only_a_capacity_is_room():
+    graph = GraphBuilder("ring").actor("a", 2).actor("b", 3)
+    graph.channel("a", 2, "b", 2, name="c", capacity=1)
+    graph.channel("b", 1, "a", 1, name="c (space)", initial_tokens=1)
+    assert "needs room for 2 on “c”" in " ".join(waiting(throughput(graph.graph()).deadlock))
+    blocked = throughput(ring("c", "c (space)", tokens=0)).deadlock
+    assert "needs 1 token on “c to c (space)”" in " ".join(waiting(blocked))
+    assert "room" not in " ".join(changes(findings(ring("c", "c (space)"))))
 
 
 def test_what_was_left_out_is_said_with_its_reason():
