@@ -62,8 +62,9 @@ def test_below_the_bound_the_answer_is_no_with_time_and_buffers(run, small):
     assert "live at step 1: buffers 'a', 'b': 12 bytes; the capacity is 11" in remarks
 
 
-def test_without_a_plan_no_file_is_written_but_the_answer_is_given(run, small, tmp_path):
-    picture, table = tmp_path / "plan.png", tmp_path / "plan.csv"
+@pytest.mark.parametrize("suffix", ["csv", "json", "h"])
+def test_without_a_plan_no_file_is_written_but_the_answer_is_given(run, small, tmp_path, suffix):
+    picture, table = tmp_path / "plan.png", tmp_path / f"plan.{suffix}"
     words = ("--capacity", 11, "--plot", picture, "-o", table)
     code, output, remarks = run("plan", "arena", small, *words)
     assert code == 1
@@ -71,6 +72,16 @@ def test_without_a_plan_no_file_is_written_but_the_answer_is_given(run, small, t
     assert f"{picture} is not written" in remarks
     assert f"{table} is not written" in remarks
     assert list(tmp_path.iterdir()) == [small]
+
+
+def test_json_of_several_problems_is_written_if_any_of_them_has_a_plan(answer, tmp_path):
+    problems, path = tmp_path / "traces.txt", tmp_path / "plans.json"
+    problems.write_text("MODEL x\nALLOC 1 2\nFREE 1\nMODEL y\nALLOC 1 3\nFREE 1\n")
+    for capacity, is_written in ((1, False), (2, True)):
+        code, found = answer("plan", "arena", problems, "--capacity", capacity, "-o", path)
+        assert (code, path.exists()) == (1, is_written)
+    assert json.loads(path.read_text())["problems"][1]["status"] == "infeasible"
+    assert found["problems"][0]["status"] == "optimal"
 
 
 def test_a_file_of_many_problems_gives_many_plans(answer, tmp_path):

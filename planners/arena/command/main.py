@@ -356,17 +356,20 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
 
 
 def _write(path: str, plans: list[Timed], document: str, file: Any) -> None:
-    """Write the plans in the format of the suffix; without a plan for every problem, only JSON.
+    """Write the plans in the format of the suffix, if a plan fits for every problem.
 
+    JSON contains the answers for several problems, and is written if a plan fits for any of them.
     file: the network file to which the plan is added, for a suffix of networks.
     """
     suffix = suffix_of(path)
     plans_only = [plan for plan, _ in plans]
+    fits = [plan.status in (Status.OPTIMAL, Status.FEASIBLE) for plan in plans_only]
+    has_plans = any(fits) and (suffix == "json" or all(fits))
+    if not has_plans:
+        _remark(f"{path} is not written: there is not a plan that fits for every problem")
+        return
     if suffix == "json":
         output.write(PROGRAM, path, document + "\n")
-        return
-    if any(plan.status in (Status.INFEASIBLE, Status.UNKNOWN) for plan in plans_only):
-        _remark(f"{path} is not written: there is not a plan that fits for every problem")
         return
     content: str | bytes
     try:
