@@ -259,6 +259,13 @@ def test_banks_of_any_file_have_costs_of_an_access(run, tmp_path):
     code, out, _ = run("plan", "arena", file, "--bank", "sram=8", "--bank", "psram=9:2")
     assert code == 0
     assert "accesses cost 10; no choice of banks costs less than 10" in out
+    for option, name in (("-o", "offsets.csv"), ("-o", "plan.bin"), ("--plot", "arena.svg")):
+        written = tmp_path / name
+        banks = ("--bank", "sram=8", "--bank", "psram=9")
+        code, out, err = run("plan", "arena", file, *banks, option, written)
+        assert (code, out) == (2, "")
+        assert "holds one plan, but there are 2 banks; write .json or .h" in err
+        assert not written.exists()
     code, _, err = run("plan", "arena", file, "--bank", "sram")
     assert code == 2
     assert "a name and a size" in err

@@ -266,10 +266,14 @@ def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> N
         raise UnwritableFile(
             f"{options.output}: cannot write {suffix!r}; expected one of {', '.join(FORMATS)}"
         )
-    if len(problems) != 1 and (options.plot or suffix in SINGLE):
-        where = options.plot or options.output
+    where = options.plot or (options.output if suffix in SINGLE else None)
+    if where and len(problems) != 1:
         raise UnwritableFile(
             f"{where}: holds one plan, but there are {len(problems)} problems; choose with --only"
+        )
+    if where and len(problems[0].banks) > 1:
+        raise UnwritableFile(
+            f"{where}: holds one plan, but there are {len(problems[0].banks)} banks; write .json or .h"
         )
 
 
