@@ -1,4 +1,10 @@
-"""Assignment of buffers to several memory banks, by exhaustive or best-first search, and offsets."""
+"""Assignment of buffers to several memory banks, by exhaustive or best-first search, and offsets.
+
+A buffer may name its bank; all other buffers are free. Without access costs a depth-first search over
+the free buffers looks for any assignment that fits (`BankSearch`). With access costs a best-first
+search over two banks minimises the total cost (`CostSearch`). Both share `Contents`: the plans for sets
+of buffers in a bank.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +27,13 @@ MOST_PLANS = 2000  # sets of buffers of one problem that are planned
 MOST_CHOSEN = 64  # buffers that name no bank
 MOST_CHOICES = 100_000  # choices of a bank for a buffer
 
-Names = frozenset[str]
+Names = frozenset[str]  # of a set of buffers
 Filling = tuple[Names, ...]  # the buffers in each bank, in the order of the banks
+
+# Of a node of `CostSearch`: instead of the index of a time, if no time has too many live bytes.
+ALL_FIT = -1
+# Instead of the bound and the time, if too many live bytes are decided to be in the cheaper bank.
+NO_NODE = (2**62, -2)
 
 
 class BankWhy(Why):
@@ -75,14 +86,15 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
     """
     if not problem.banks:
         raise InvalidPlan(f"{problem.name}: has no banks")
-    # Relaxation: one arena of all capacities, without alignments. Without a plan there is none.
-    together = sum(bank.capacity for bank in problem.banks)
-    anywhere = (
+    # Relaxation to one arena of the total capacity, without alignments: if it is infeasible, the
+    # problem is infeasible.
+    total_capacity = sum(bank.capacity for bank in problem.banks)
+    buffers = (
         replace(buffer, bank=None, offset=None, alignment=1, hint=None)
         for buffer in problem.buffers
     )
-    everything = replace(problem, buffers=tuple(anywhere), banks=())
-    bound = plan_arena(everything, capacity=together, budget=Stop(steps=0))
+    relaxation = replace(problem, buffers=tuple(buffers), banks=())
+    bound = plan_arena(relaxation, capacity=total_capacity, budget=Stop(steps=0))
     plans: dict[str, MemoryPlan] = {}
     status, reason = bound.status, bound.reason
     if status != Status.INFEASIBLE and len({bank.cost for bank in problem.banks}) > 1:
@@ -99,7 +111,7 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
 
 
 def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, MemoryPlan]]:
-    """Return status, reason and plans; buffers without bytes or lifetime are in the first bank."""
+    """Return status, reason and plans; free buffers without bytes or lifetime are in the first bank."""
     contents = Contents(problem, stop)
     start = tuple(
         frozenset(buffer.name for buffer in problem.buffers if buffer.bank == bank.name)
@@ -117,19 +129,16 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
             return Status.INFEASIBLE, because(BankWhy.NONE_FITS), {}
     if filling is None:
         return Status.UNKNOWN, because(BankWhy.UNDECIDED), {}
-    resting = {
+    empty = {
         buffer.name for buffer in problem.buffers if buffer.bank is None and not buffer.takes_bytes
     }
     first, *later = filling
     plans: dict[str, MemoryPlan] = {}
-    for bank, names in zip(problem.banks, (first | resting, *later), strict=True):
+    for bank, names in zip(problem.banks, (first | empty, *later), strict=True):
         plans[bank.name] = plan = contents.plan(bank, names)
         if not plan.has_offsets or plan.status == Status.UNKNOWN:
-            return (
-                Status.UNKNOWN,
-                because(BankWhy.IN_BANK, bank=bank.name, reason=plan.reason),
-                {},
-            )
+            reason = because(BankWhy.IN_BANK, bank=bank.name, reason=plan.reason)
+            return Status.UNKNOWN, reason, {}
     return Status.FEASIBLE, because(BankWhy.EVERY_BANK_FITS), plans
 
 
@@ -162,20 +171,21 @@ def _cheapest(problem: Problem, stop: Stop, lower_bound: int) -> BankPlan:
 
 
 def _filled_in_order(problem: Problem, contents: Contents, start: Filling) -> Filling | None:
-    """Fill the banks in their order; None if buffers are left at the end.
+    """Fill the banks in their order; None if buffers remain after the last bank.
 
-    Each bank gets all buffers that are left, without the largest ones that have to go for it to fit.
+    Each bank gets all remaining buffers; while they do not fit, the largest buffer is left for the next
+    bank. start: the buffers that name each bank.
     """
-    left = frozenset(buffer.name for buffer in problem.buffers if _is_free(buffer))
+    remaining = frozenset(buffer.name for buffer in problem.buffers if _is_free(buffer))
     filling: list[Names] = []
     for bank, named in zip(problem.banks, start, strict=True):
-        staying = [buffer for buffer in contents.named(left) if buffer.size <= bank.capacity]
-        while staying and not contents.can_fit(bank, named | {buffer.name for buffer in staying}):
-            staying.remove(max(staying, key=lambda buffer: buffer.size))
-        chosen = frozenset(buffer.name for buffer in staying)
+        buffers = [buffer for buffer in contents.named(remaining) if buffer.size <= bank.capacity]
+        while buffers and not contents.can_fit(bank, named | {buffer.name for buffer in buffers}):
+            buffers.remove(max(buffers, key=lambda buffer: buffer.size))
+        chosen = frozenset(buffer.name for buffer in buffers)
         filling.append(named | chosen)
-        left -= chosen
-    return None if left else tuple(filling)
+        remaining -= chosen
+    return None if remaining else tuple(filling)
 
 
 def _is_free(buffer: Buffer) -> bool:
@@ -184,7 +194,7 @@ def _is_free(buffer: Buffer) -> bool:
 
 
 class Contents:
-    """Plans for sets of buffers of a problem in its banks; every set is planned once.
+    """Plans for sets of buffers of a problem in its banks; every set is planned once for each bank.
 
     Raises GaveUp or KeyboardInterrupt if the stop ends, GaveUp also after MOST_PLANS.
     """
@@ -192,10 +202,10 @@ class Contents:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self._problem = problem
         self._stop = stop
-        self._yielding = {
+        self._overlapping = {  # buffers that may overlap another buffer
             name for pair in (*problem.may_overlap, *problem.in_place) for name in pair
         }
-        self._known: dict[tuple[str, Names], MemoryPlan] = {}
+        self._plans: dict[tuple[str, Names], MemoryPlan] = {}
 
     def named(self, names: Iterable[str]) -> list[Buffer]:
         """Return the buffers of those names, in the order of the problem."""
@@ -204,33 +214,31 @@ class Contents:
 
     def counts(self, buffer: Buffer) -> bool:
         """Whether the bytes count towards the load: no other buffer may overlap them."""
-        return buffer.takes_bytes and buffer.name not in self._yielding
+        return buffer.takes_bytes and buffer.name not in self._overlapping
 
     def can_fit(self, bank: Bank, names: Names) -> bool | None:
         """Return whether the buffers fit into the bank; None if the search does not decide it."""
         buffers = self.named(names)
         # Buffers that may overlap another buffer do not add to the load.
-        lives = [(b.start, b.end, b.size) for b in buffers if b.name not in self._yielding]
-        # The load at one time is a lower bound of any plan: such sets need no search.
+        lives = [(b.start, b.end, b.size) for b in buffers if self.counts(b)]
+        # The load at a time is a lower bound on every plan: above the capacity no search is needed.
         if max(loads(lives).values(), default=0) > bank.capacity:
             return False
-        is_free = all(buffer.offset is None and buffer.alignment == 1 for buffer in buffers)
-        if (
-            is_free
-            and sum(buffer.size for buffer in buffers if buffer.takes_bytes) <= bank.capacity
-        ):
+        is_unrestricted = all(b.offset is None and b.alignment == 1 for b in buffers)
+        total = sum(buffer.size for buffer in buffers if buffer.takes_bytes)
+        if is_unrestricted and total <= bank.capacity:
             return True  # the buffers fit one after another: no search
-        if len(self._known) >= MOST_PLANS:
+        if len(self._plans) >= MOST_PLANS:
             raise GaveUp(because(BankWhy.MOST_PLANS, most=MOST_PLANS))
         status = self.plan(bank, names).status
         return None if status == Status.UNKNOWN else status != Status.INFEASIBLE
 
     def plan(self, bank: Bank, names: Names) -> MemoryPlan:
-        """Return a plan within the capacity of the bank, or why there is none."""
+        """Return a plan within the capacity of the bank, or a plan without offsets and its reason."""
         key = bank.name, names
-        if key not in self._known:
-            self._known[key] = self._planned(bank, names)
-        return self._known[key]
+        if key not in self._plans:
+            self._plans[key] = self._planned(bank, names)
+        return self._plans[key]
 
     def _planned(self, bank: Bank, names: Names) -> MemoryPlan:
         buffers = (replace(buffer, bank=None) for buffer in self.named(names))
@@ -263,7 +271,8 @@ class BankSearch:
         pairs = (*problem.conflicts, *problem.may_overlap, *problem.in_place)
         self._paired = {name for pair in pairs for name in pair}
         self._choices = 0
-        self.is_decided = True  # so far, whether every set of buffers fits its bank
+        # Whether the search decided so far for every set of buffers if it fits its bank.
+        self.is_decided = True
 
     def filling(self, start: Filling) -> Filling | None:
         """Return the first choice that fits; None if there is none, a proof if `is_decided`.
@@ -275,7 +284,7 @@ class BankSearch:
         return self._filled(start, 0, 0)
 
     def _filled(self, filling: Filling, number: int, before: int) -> Filling | None:
-        """Place the free buffers from this number on; before: the bank of the one before it."""
+        """Assign the free buffers from this number on. before: index of the bank of the last buffer."""
         if number == len(self._free):
             return filling
         for bank in self._banks_for(filling, number, before):
@@ -283,14 +292,14 @@ class BankSearch:
             if self._choices > MOST_CHOICES:
                 raise GaveUp(because(BankWhy.MOST_CHOICES, most=MOST_CHOICES))
             self._stop.look()
-            larger = filling[bank] | {self._free[number].name}
-            fits = self._contents.can_fit(self._banks[bank], larger)
+            names = filling[bank] | {self._free[number].name}
+            fits = self._contents.can_fit(self._banks[bank], names)
             self.is_decided &= fits is not None
             if fits:
-                with_it = (*filling[:bank], larger, *filling[bank + 1 :])
-                assignment = self._filled(with_it, number + 1, bank)
-                if assignment is not None:
-                    return assignment
+                extended = (*filling[:bank], names, *filling[bank + 1 :])
+                complete = self._filled(extended, number + 1, bank)
+                if complete is not None:
+                    return complete
         return None
 
     def _banks_for(self, filling: Filling, number: int, before: int) -> Iterator[int]:
@@ -319,11 +328,14 @@ class BankSearch:
 class CostSearch:
     """Best-first branch and bound: which buffers are in the cheaper of two banks, at minimum cost.
 
-    A node decides a set of buffers: inside the cheaper bank, or outside. The bound starts with all
-    undecided buffers inside. At each time the live bytes beyond the capacity have to move outside; the
-    minimum extra cost is a knapsack, bounded by its relaxation to fractions of buffers. The bounds of
-    times that have no undecided buffer in common add up. If all loads fit, but no offsets do, at
-    least one undecided buffer has to move outside: the node has a child for each.
+    A buffer is inside if it is in the cheaper bank, and outside if it is in the dearer bank. A node
+    decides this for a set of buffers. Its bound starts with all undecided buffers inside. At each time
+    the live bytes beyond the capacity have to move outside; the minimum extra cost is a knapsack,
+    bounded by its relaxation to fractions of buffers. The bounds of times that have no undecided buffer
+    in common add up. If the bytes at all times fit, but no offsets do, an undecided buffer has to move
+    outside: the node has a child for each.
+
+    cost, bound: of all accesses, of the best choice and of every choice; plans: of the best choice.
     """
 
     def __init__(self, problem: Problem, contents: Contents, stop: Stop) -> None:
@@ -343,8 +355,9 @@ class CostSearch:
             buffer.accesses * costs[buffer.bank or cheap.name] for buffer in problem.buffers
         )
         inside = [buffer for buffer in problem.buffers if buffer.bank in (None, cheap.name)]
+        # The load is largest at the start of a lifetime: other times need no bound.
         times = sorted({buffer.start for buffer in inside if buffer.takes_bytes})
-        self._alive = [
+        self._live = [
             [
                 buffer
                 for buffer in inside
@@ -360,6 +373,7 @@ class CostSearch:
         """Search until the bound is reached or no node is left. Raises GaveUp after MOST_CHOICES."""
         self._dive()
         nothing: Names = frozenset()
+        # A node: extra cost, index of a time, number of the node, buffers inside, buffers outside.
         nodes = [(*self._bounded(nothing, nothing), 0, nothing, nothing)]
         if nodes[0][:2] == NO_NODE:
             return
@@ -373,39 +387,42 @@ class CostSearch:
             self._stop.look()
             if count > MOST_CHOICES:
                 raise GaveUp(because(BankWhy.MOST_CHOICES, most=MOST_CHOICES))
-            for near, far in self._children(at, inside, outside):
-                below = self._bounded(near, far)
-                if below != NO_NODE:
+            for child in self._children(at, inside, outside):
+                bounded = self._bounded(*child)
+                if bounded != NO_NODE:
                     count += 1
-                    heappush(nodes, (*below, count, near, far))
+                    heappush(nodes, (*bounded, count, *child))
         if self.plans and self.is_exact:
             self.bound = self.cost
 
     def _children(self, at: int, inside: Names, outside: Names) -> list[tuple[Names, Names]]:
-        """The children of a node: sets of buffers inside the cheaper bank, and outside.
+        """Return the children of a node: sets of buffers inside, and outside.
 
         at: index of a time at which too many bytes are live; its largest undecided buffer is decided
-        next. ALL_FIT if all loads fit: then a plan with all undecided buffers inside is tried first.
+        next. If it is ALL_FIT, a plan with all undecided buffers inside is tried first.
         """
         if at != ALL_FIT:
             undecided = [
-                buffer for buffer in self._alive[at] if self._is_open(buffer, inside, outside)
+                buffer for buffer in self._live[at] if self._is_undecided(buffer, inside, outside)
             ]
             name = max(undecided, key=lambda buffer: (buffer.size, buffer.name)).name
             return [(inside, outside | {name}), (inside | {name}, outside)]
         dear, named = self._banks[1], self._named[1]
-        if self._taken(outside) or self._contents.can_fit(dear, named | outside) is False:
+        if self._record(outside) or self._contents.can_fit(dear, named | outside) is False:
             return []  # no child has fewer buffers in the dearer bank
-        left = sorted(name for name in self._free if name not in inside | outside)
+        undecided_names = sorted(name for name in self._free if name not in inside | outside)
         # All other choices move an undecided buffer outside. Child k fixes the first k inside and the
         # next outside: the children are disjoint and complete.
         return [
-            (inside | frozenset(left[:number]), outside | {name})
-            for number, name in enumerate(left)
+            (inside | frozenset(undecided_names[:number]), outside | {name})
+            for number, name in enumerate(undecided_names)
         ]
 
-    def _taken(self, outside: Names) -> bool:
-        """Record a choice if it fits both banks; return whether any choice is recorded so far."""
+    def _record(self, outside: Names) -> bool:
+        """Keep the plans of a choice that fits if it is the cheapest; return whether plans are kept.
+
+        outside: all buffers without a named bank that are outside.
+        """
         cost = self._base + sum(self._extra[name] for name in outside)
         chosen = self._named[0] | (self._free.keys() - outside), self._named[1] | outside
         for bank, names in zip(self._banks, chosen, strict=True):
@@ -413,73 +430,74 @@ class CostSearch:
             if not fits:
                 self.is_exact &= fits is not None
                 return False
-        plans = [self._contents.plan(*both) for both in zip(self._banks, chosen, strict=True)]
-        if all(plan.has_offsets and plan.status != Status.UNKNOWN for plan in plans):
+        plans = {
+            bank.name: self._contents.plan(bank, names)
+            for bank, names in zip(self._banks, chosen, strict=True)
+        }
+        if all(plan.has_offsets and plan.status != Status.UNKNOWN for plan in plans.values()):
             if not self.plans or cost < self.cost:
-                both = zip(self._banks, plans, strict=True)
-                self.plans, self.cost = {bank.name: plan for bank, plan in both}, cost
+                self.plans, self.cost = plans, cost
         return bool(self.plans)
 
-    def _is_open(self, buffer: Buffer, inside: Names, outside: Names) -> bool:
+    def _is_undecided(self, buffer: Buffer, inside: Names, outside: Names) -> bool:
         return buffer.bank is None and buffer.name not in inside | outside
 
     def _bounded(self, inside: Names, outside: Names) -> tuple[int, int]:
-        """The bound of a node, and the index of the time with the largest loss, or ALL_FIT."""
-        losses: list[tuple[int, int, Names]] = []
-        for number, alive in enumerate(self._alive):
-            over = sum(buffer.size for buffer in alive if buffer.name not in outside)
-            over -= self._banks[0].capacity
-            if over <= 0:
+        """Return a bound on the extra cost of a node, and the index of the time that costs most.
+
+        The time is ALL_FIT if the bytes at all times fit. NO_NODE if the undecided buffers cannot free
+        enough bytes at a time.
+        """
+        bounds: list[
+            tuple[int, int, Names]
+        ] = []  # minus the extra cost, index of a time, its buffers
+        for at, live in enumerate(self._live):
+            excess = sum(buffer.size for buffer in live if buffer.name not in outside)
+            excess -= self._banks[0].capacity
+            if excess <= 0:
                 continue
             # Dantzig's bound of the knapsack: items by extra cost per byte, a fraction of the last.
-            loss = Fraction(0)
-            items = [buffer for buffer in alive if self._is_open(buffer, inside, outside)]
-            for buffer in sorted(
-                items, key=lambda buffer: Fraction(self._extra[buffer.name], buffer.size)
-            ):
-                part = min(buffer.size, over)
-                loss += Fraction(self._extra[buffer.name] * part, buffer.size)
-                over -= part
-                if not over:
-                    break
-            if over:
+            extra = Fraction(0)
+            items = [buffer for buffer in live if self._is_undecided(buffer, inside, outside)]
+            for buffer in sorted(items, key=self._extra_per_byte):
+                moved = min(buffer.size, excess)
+                extra += self._extra_per_byte(buffer) * moved
+                excess -= moved
+            if excess:
                 return NO_NODE
-            losses.append((ceil(loss), number, frozenset(buffer.name for buffer in items)))
-        # Greedy packing of disjoint times: their losses concern different buffers, so they add up.
-        losses.sort(key=lambda loss: (-loss[0], loss[1]))
-        total, counted = 0, set[str]()
-        for bound, _, names in losses:
+            bounds.append((-ceil(extra), at, frozenset(buffer.name for buffer in items)))
+        # Greedy packing of disjoint times: their extra costs concern different buffers, so they add up.
+        bounds.sort(key=lambda bound: bound[:2])
+        total, counted = sum(self._extra[name] for name in outside), set[str]()
+        for negative_extra, _, names in bounds:
             if counted.isdisjoint(names):
-                total += bound
+                total -= negative_extra
                 counted |= names
-        at = losses[0][1] if losses else ALL_FIT
-        return total + sum(self._extra[name] for name in outside), at
+        return total, bounds[0][1] if bounds else ALL_FIT
+
+    def _extra_per_byte(self, buffer: Buffer) -> Fraction:
+        return Fraction(self._extra[buffer.name], buffer.size)
 
     def _dive(self) -> None:
-        """Record a first choice: buffers move outside by increasing cost per byte until all fit."""
+        """Record a first choice: buffers move outside by extra cost per byte until all others fit."""
         is_exact = self.is_exact
         outside: Names = frozenset()
         order = sorted(
             (buffer for buffer in self._free.values() if buffer.takes_bytes),
-            key=lambda buffer: (Fraction(self._extra[buffer.name], buffer.size), buffer.name),
+            key=lambda buffer: (self._extra_per_byte(buffer), buffer.name),
         )
-        while not self._taken(outside):
+        while not self._record(outside):
             _, at = self._bounded(frozenset(), outside)
-            alive = order
-            if at >= 0:  # a time; ALL_FIT and the time of NO_NODE are negative
-                alive = [buffer for buffer in order if buffer in self._alive[at]]
-            left = [buffer.name for buffer in alive if buffer.name not in outside]
-            if not left:
+            # ALL_FIT and the time of NO_NODE are negative: then any buffer may move.
+            candidates = (buffer.name for buffer in order if at < 0 or buffer in self._live[at])
+            name = next((name for name in candidates if name not in outside), None)
+            if name is None:
                 break
-            outside |= {left[0]}
+            outside |= {name}
         self.is_exact = is_exact  # the search examines all choices itself
 
 
-ALL_FIT = -1  # instead of the index of a time
-NO_NODE = (2**62, -2)  # the bound and the time of a node with more decided bytes inside than fit
-
-
 def _rank(buffer: Buffer) -> tuple[int, ...]:
-    """A sort key: decreasing size; equal buffers are adjacent."""
+    """Return a sort key: by decreasing size, with equal buffers adjacent."""
     fixed = -1 if buffer.offset is None else buffer.offset
     return (-buffer.size, buffer.start - buffer.end, buffer.start, buffer.alignment, fixed)
