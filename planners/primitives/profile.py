@@ -1,17 +1,17 @@
 """Profiles: costs of each layer by each primitive, of each layout transformation, and their CSV table.
 
-A feature map lies in memory as "CHW" (channel by channel, its rows in sequence) or as "HWC"
-(place by place, its channels side by side). The rules that make a table additive:
+A feature map is stored as "CHW" (channel by channel, each channel row by row) or as "HWC" (pixel by
+pixel, the channels of a pixel adjacent). A variant of a layer is a primitive with the layouts of its
+inputs and of its output. These rules make a table additive:
 
-- Every layer of the simplified network has an entry for each variant in which it can run. A layer
-  that is no convolution has one for each layout it can run in, by the primitive LAYER, with
-  input_layout == output_layout; all its inputs come in that layout.
-- What is no feature map (a vector) is "CHW". A layer that reads or writes one (flatten, fully
-  connected, softmax over a vector) runs in "CHW" only, and so do layers that mix rows, columns and
-  channels. An input layer delivers "CHW", an output layer takes "CHW".
-- The time of a layer includes its bias and fused operators. A transform
-  belongs to one input of one consumer: two consumers that want another layout pay for two. An
-  identity costs nothing and is not listed.
+- Every layer of the simplified network has an entry for each of its variants. A layer other than a
+  convolution has the primitive LAYER, and an entry for each layout in which it can run: the layout of
+  all its inputs and of its output.
+- A vector has the layout "CHW". A layer that reads or writes a vector (flatten, fully connected,
+  softmax) runs in "CHW" only, and so do layers that mix rows, columns and channels. Input and output
+  layers have the layout "CHW".
+- The time of a layer includes its bias and fused operators. A layout transformation belongs to one
+  input of one consumer: two consumers of a map in another layout need two transformations.
 
 So the time of a network is the sum over its layers and over the connections whose ends differ in
 layout. Times are integers, in nanoseconds, of one frame.
@@ -63,12 +63,12 @@ COLUMN_OF = {  # of fields of a layout transformation that have another name tha
     "source_layout": "input_layout",
     "target_layout": "output_layout",
 }
-LONGEST_NUMBER = 18  # digits: what 64 bits hold
+LONGEST_NUMBER = 18  # digits, so that numbers fit 64 bits
 NOT_STATED = "not stated"
 UNFINISHED = "unfinished"
 
 Entry = TypeVar("Entry", "LayerProfile", "TransformProfile")
-Cells = Mapping[str, str]  # the texts of a row, by column
+Cells = Mapping[str, str]  # of a row, by column
 
 
 class Variant(NamedTuple):
@@ -89,13 +89,13 @@ class Variant(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerProfile(Shown):
-    """The cost of a layer by a primitive.
+    """The cost of a variant of a layer.
 
     nanoseconds: the median of the repetitions; spread_nanoseconds: their interquartile range.
-    workspace_bytes: the temporary arrays that are available at once, beyond input, output and
-    parameters: as a primitive declares them exactly; for a layer or fused operator that cnn2csdf
-    computes with arrays of its own, as measured, rounded up to 4096. parameter_bytes: weights in the
-    form of this primitive, with bias and fused operators.
+    workspace_bytes: peak of the temporary arrays, without input, output and parameters. It is exact for
+    primitives; for a layer or fused operator that cnn2csdf computes with arrays of its own it is
+    measured and rounded up to a multiple of 4096. parameter_bytes: weights in the form of the
+    primitive, with bias and fused operators.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -122,15 +122,15 @@ class LayerProfile(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformProfile(Shown):
-    """A layout transformation on a connection; index: which of the consumer's inputs it is.
+    """A layout transformation of an input of a consumer. index: of the input.
 
-    The fields of time and workspace are those of LayerProfile. The transformed tensor itself is no
-    workspace: it takes the bytes of the producer's output.
+    The fields of time and workspace are those of LayerProfile. The transformed tensor itself, with the
+    bytes of the producer's output, is not in the workspace.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
-        *("producer", "consumer", "index", "source_layout", "target_layout"), *("nanoseconds",
-        "workspace_bytes"),
+        "producer", "consumer", "index", "source_layout", "target_layout", "nanoseconds",
+        "workspace_bytes",
     )  # fmt: skip
 
     producer: str
@@ -143,27 +143,28 @@ class TransformProfile(Shown):
     workspace_bytes: int
 
     def __post_init__(self) -> None:
-        what = f"transform from {self.producer!r} to {self.consumer!r}"
-        _require_valid(self, what)
+        title = f"transform from {self.producer!r} to {self.consumer!r}"
+        _require_valid(self, title)
         if self.source_layout == self.target_layout:
-            raise InvalidPlan(f"{what}: both layouts are {self.source_layout}; list none for that")
+            raise InvalidPlan(f"{title}: both layouts are {self.source_layout}; list none for that")
 
 
-def _require_valid(entry: LayerProfile | TransformProfile, what: str) -> None:
+def _require_valid(entry: LayerProfile | TransformProfile, title: str) -> None:
+    """Raise InvalidPlan for an unknown layout or a negative number. title: of the entry."""
     for name in (field.name for field in fields(entry)):
         value = getattr(entry, name)
         if name.endswith("_layout") and value not in LAYOUTS:
-            raise InvalidPlan(f"{what}: there is no layout {value!r}, only {', '.join(LAYOUTS)}")
+            raise InvalidPlan(f"{title}: there is no layout {value!r}, only {', '.join(LAYOUTS)}")
         if isinstance(value, int) and value < 0:
-            raise InvalidPlan(f"{what}: {name} is {value}; expected 0 or more")
+            raise InvalidPlan(f"{title}: {name} is {value}; expected 0 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingMachine(Shown):
-    """The platform and the method of measurement; the machine is not named.
+    """The platform and the method of measurement, without a name of the machine.
 
-    threads: how many the matrix products may use. library: what multiplies matrices, such as
-    "numpy 2.1.0, openblas 0.3.27". element_type: of maps and weights.
+    threads: of matrix products. library: of matrix products, such as "numpy 2.1.0, openblas 0.3.27".
+    element_type: of maps and weights.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("processor", "cores", "threads", "library")
@@ -175,16 +176,16 @@ class TimingMachine(Shown):
     element_type: str = "float32"
 
     def __post_init__(self) -> None:
-        for what, count in (("cores", self.cores), ("threads", self.threads)):
+        for name, count in (("cores", self.cores), ("threads", self.threads)):
             if count < 1:
-                raise InvalidPlan(f"a machine with {count} {what}; expected at least one")
+                raise InvalidPlan(f"a machine with {count} {name}; expected at least one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """All that was measured of one network on one machine, in the order of its layers.
+    """The measurements of one network on one machine, in the order of its layers.
 
-    is_whole: whether the measurement came to its end.
+    is_whole: whether all layers and transformations were measured.
     """
 
     network: str
@@ -239,7 +240,7 @@ def _columns(entry: Any) -> dict[str, str]:
 
 @public
 def read_profile(path: str | os.PathLike[str]) -> Profile:
-    """Return the profile that a file holds.
+    """Return the profile of a file.
 
     Raises UnreadableFile with file, line, column, the value and the expected value.
     """
@@ -251,7 +252,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
 
 
 def parsed_profile(text: str, *, name: str) -> Profile:
-    """Return the profile that a table holds; name: of the table, for messages."""
+    """Return the profile of a table. name: of the table, for messages."""
     # Not `splitlines`, which also splits names at characters such as U+2028.
     lines = list(StringIO(text, newline=""))
     front = next(
@@ -260,7 +261,7 @@ def parsed_profile(text: str, *, name: str) -> Profile:
     )
     pairs = (line.removeprefix("#").partition(":") for line in lines[:front])
     stated = {key.strip(): value.strip() for key, _, value in pairs if value.strip()}
-    layers, transforms = _entries(_rows(lines[front:], name, front))
+    layers, transforms = _entries(_rows(lines[front:], name, front), name)
     machine = _stated_machine(stated, name)
     try:
         return Profile(
@@ -275,28 +276,29 @@ def parsed_profile(text: str, *, name: str) -> Profile:
 
 
 def _entries(
-    rows: Iterable[tuple[str, int, Cells]],
+    rows: Iterable[tuple[int, Cells]], name: str
 ) -> tuple[tuple[LayerProfile, ...], tuple[TransformProfile, ...]]:
     """Return the layers and the layout transformations of the rows of a table.
 
-    rows: for each its place, which is file and line for messages; its line; and its cells.
+    rows: number of the line, and cells. name: of the table, for messages.
     """
     layers: list[LayerProfile] = []
     transforms: list[TransformProfile] = []
     seen: dict[tuple[str, ...], int] = {}
-    for place, line, cells in rows:
+    for line, cells in rows:
+        location = f"{name}, line {line}"
         is_transform = bool(cells.get("producer"))
         columns = (*VARIANT_KEY, "producer", "index") if is_transform else VARIANT_KEY
         key = tuple(cells[column] for column in columns)
         if key in seen:
             raise UnreadableFile(
-                f"{place}: the same as line {seen[key]}; expected each variant once"
+                f"{location}: the same as line {seen[key]}; expected each variant once"
             )
         seen[key] = line
         if is_transform:
-            transforms.append(_entry(TransformProfile, cells, place))
+            transforms.append(_entry(TransformProfile, cells, location))
         else:
-            layers.append(_entry(LayerProfile, cells, place))
+            layers.append(_entry(LayerProfile, cells, location))
     return tuple(layers), tuple(transforms)
 
 
@@ -318,20 +320,20 @@ def _stated_machine(stated: Mapping[str, str], name: str) -> TimingMachine:
     )
 
 
-def _entry(kind: type[Entry], cells: Cells, place: str) -> Entry:
+def _entry(kind: type[Entry], cells: Cells, location: str) -> Entry:
     """Return the layer or the layout transformation of a row."""
     values = {
-        name: _value(column, cells.get(column, "0"), f"{place}, column {column}")
+        name: _value(column, cells.get(column, "0"), f"{location}, column {column}")
         for name, column in _columns(kind).items()
     }
     try:
         return kind(**values)
     except InvalidPlan as error:
-        raise UnreadableFile(f"{place}: {error}") from None
+        raise UnreadableFile(f"{location}: {error}") from None
 
 
 def _value(column: str, text: str, location: str) -> Any:
-    """Return the name, the layout or the number of a cell, as its column has them."""
+    """Return the value of a cell: a name, a layout or a number, by its column."""
     if column in ("layer", "primitive", "producer"):
         if not text:
             raise UnreadableFile(f"{location}: empty; expected a name")
@@ -352,10 +354,10 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
 
 
-def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[tuple[str, int, Cells]]:
-    """The rows after the line of column names, as `_entries` takes them.
+def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[tuple[int, Cells]]:
+    """Yield number of the line, and cells, of each row after the line of column names.
 
-    before: the number of lines in front of the column names.
+    before: the number of lines before the column names.
     """
     reader = csv.reader(lines, strict=True)
     try:
@@ -372,12 +374,12 @@ def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[tuple[str, i
             raise UnreadableFile(f"{location}: columns 'producer' and 'index' belong together")
         for cells in reader:
             line = before + reader.line_num
-            location = f"{name}, line {line}"
             if cells and len(cells) != len(columns):
                 raise UnreadableFile(
-                    f"{location}: {len(cells)} cells; expected {len(columns)}, one for each column"
+                    f"{name}, line {line}: {len(cells)} cells; expected {len(columns)}, one for each "
+                    "column"
                 )
             if cells:
-                yield location, line, dict(zip(columns, map(unguarded, cells), strict=True))
+                yield line, dict(zip(columns, map(unguarded, cells), strict=True))
     except csv.Error as error:
         raise UnreadableFile(f"{name}, line {before + reader.line_num}: {error}") from None

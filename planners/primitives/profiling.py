@@ -1,13 +1,13 @@
-"""The profile of a network on this machine: times of all layers and layout transformations.
+"""Measurement of the profile of a network: times of all layers and layout transformations.
 
-Takes a network; gives its `Profile` with every variant of every layer: the medians of repetitions that
-alternate between the variants (`take_turns`). Layers of the same operator, shapes and fused operators
-are timed once. Repetitions of the variants of a layer are interleaved, so the weights of a variant are
-not in a near cache, as in a network. Before each run an array larger than the near caches is written,
-then the inputs: inputs are in a cache, weights are not. Times are processor times of a single thread:
-equal to wall-clock time on an idle machine, and independent of other processes on a busy machine.
+A variant of a layer is a primitive with its layouts. The time of a variant is the median of several
+repetitions, which alternate between the variants of the layer (`take_turns`). Layers of the same
+operator, shapes and fused operators are timed once. As in a network, inputs are in a cache and weights
+are not: before each run an array larger than the near caches is written, then the inputs. Times are
+processor times of a single thread: equal to wall-clock time on an idle machine, and independent of
+other processes on a busy machine.
 
-All times are measured in a separate process in which matrix products have one thread. The libraries of
+All times are measured in a worker process in which matrix products have one thread. The libraries of
 matrix products read the number of threads when they are loaded, so it is set when the process starts.
 """
 
@@ -53,20 +53,22 @@ from planners.primitives.profile import (
     Variant,
 )
 
-SEED = 0  # of weights and frames that only times are taken of
+SEED = 0  # of random weights and frames, where only times are measured
 MOST_WEIGHTS = 1 << 28  # bytes of weights that are prepared at once
 PAGE = 1 << 12  # bytes to which measured workspaces are rounded
 THREADS = 1
 HOME = str(Path(__file__).parents[2])  # the folder of this project's packages
-PINNED = (
+# The numbers of threads that libraries of matrix products read when they are loaded.
+THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
     "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
-)  # what libraries of matrix products read when they are loaded
+)
 PROCESSORS = Path("/proc/cpuinfo")
-WORK = f"from {__name__} import work; work()"  # so that what is pickled is of this module
+# The worker imports this module by its name, because pickle stores classes and functions by module.
+WORKER_CODE = f"from {__name__} import run_worker; run_worker()"
 
 Clock = Callable[[], int]  # nanoseconds
 MedianAndSpread = tuple[int, int]  # median and interquartile range of repetitions, in nanoseconds
@@ -74,12 +76,12 @@ MedianAndSpread = tuple[int, int]  # median and interquartile range of repetitio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """The measurements that the times of a profile rest on.
+    """The number of repetitions of each variant of a layer, and the conditions of a repetition.
 
-    repetitions: of each variant of a layer, after a warm-up run. least: of a variant so long
-    that `nanoseconds` are over before. hopeless: a variant is timed once if that repetition takes more
-    than this many times as long as the fastest warm-up run of its layer. evicted_bytes: written between
-    two runs, so that the next finds its weights as in a network, where all other layers ran since.
+    repetitions: after a warm-up run. A variant gets fewer if its repetitions take `nanoseconds` in all,
+    but at least `least`. It gets a single repetition if that takes more than `hopeless` times the
+    fastest warm-up run of its layer. evicted_bytes: written before each run to evict the weights from
+    the near caches, as the other layers of a network do.
     """
 
     repetitions: int = 9
@@ -90,9 +92,9 @@ class Effort:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for what in ("repetitions", "least", "hopeless"):
-            if getattr(self, what) < 1:
-                raise InvalidPlan(f"{what} is {getattr(self, what)}; expected at least 1")
+        for name in ("repetitions", "least", "hopeless"):
+            if getattr(self, name) < 1:
+                raise InvalidPlan(f"{name} is {getattr(self, name)}; expected at least 1")
 
 
 @public
@@ -107,33 +109,32 @@ def profile_network(
     """Return times and memory of every variant of every layer, measured in a separate process.
 
     Weights and maps are random: no time depends on them. budget: a stop, or seconds; it ends the
-    measurement before the next run by GaveUp. keep: is then called with the layers measured until then,
-    as for an interrupt. begun: such a profile, whose layers are not measured again.
+    measurement before the next run by GaveUp. keep: called with the unfinished profile if the budget or
+    an interrupt ends the measurement. begun: an unfinished profile, which is continued.
     """
-    profile_now = begun
+    profile = begun
     try:
-        for grown in from_worker(stop_of(budget), measure, network, effort or Effort(), begun):
-            profile_now = grown
+        for extended in from_worker(stop_of(budget), measure, network, effort or Effort(), begun):
+            profile = extended
     except ENDS:
-        if keep is not None and profile_now is not None:
-            keep(profile_now)
+        if keep is not None and profile is not None:
+            keep(profile)
         raise
-    if profile_now is None:
+    if profile is None:
         raise ExecutionError("the worker gave no profile")
-    return profile_now
+    return profile
 
 
 def run_measured(
     model: Model, variants: Variants, frame: Mapping[str, Array], *, repeats: int
 ) -> SelectedRun:
-    """Return a run of the variants: outputs from here, times from a process as for a profile.
+    """Return a run of the variants: outputs for this frame, and times from a worker.
 
-    Times are measured with random weights and frames of that process, as in a profile. With weights
-    sent through a pipe, some products were seen to take half as long again; why is not known.
+    The worker uses random weights and frames of its own, as for a profile. With weights received
+    through a pipe, some products took 1.5 times as long; the reason is unknown.
     """
     run = run_selected(model, variants, frame)
-    values = model.network, dict(variants), repeats
-    (timed,) = from_worker(Stop(), _timed_run, *values)
+    (timed,) = from_worker(Stop(), _timed_run, model.network, dict(variants), repeats)
     return replace(run, nanoseconds=timed.nanoseconds, layers=timed.layers, changes=timed.changes)
 
 
@@ -156,10 +157,9 @@ def random_frame(network: Network, seed: int) -> dict[str, Array]:
 def measure(
     network: Network, effort: Effort, begun: Profile | None, stop: Stop
 ) -> Iterator[Profile]:
-    """Yield the profile as it grows, measured in this process with the threads that it has.
+    """Yield unfinished profiles, then the whole profile, measured in this process with its threads.
 
-    The last is whole. begun: the results so far. Raises GaveUp, naming the layer, where memory does not
-    suffice.
+    begun: an unfinished profile. Raises GaveUp with the name of the layer if memory does not suffice.
     """
     model = Model(network=network, weights=random_weights(network, effort.seed))
     measurer, machine = _Measurer(effort, stop), this_machine()
@@ -169,7 +169,7 @@ def measure(
         Profile, network=network.name, machine=machine, transforms=(), is_whole=False
     )
     for number, layer in enumerate(network.layers):
-        key = _what_takes_time(network, layer)
+        key = _timing_key(network, layer)
         if key not in times_of_layers:
             if layers:
                 yield unfinished(layers=tuple(layers))
@@ -213,17 +213,18 @@ def measure(
     )
 
 
-def _what_takes_time(network: Network, layer: Layer) -> tuple[object, ...]:
+def _timing_key(network: Network, layer: Layer) -> tuple[object, ...]:
+    """Return a key that layers of equal times have in common."""
     return layer.operator, network.input_shapes(layer), layer.epilogue
 
 
 def _known_layers(network: Network, begun: Profile) -> dict[tuple[object, ...], list[LayerProfile]]:
-    """Return the layers of a profile with times of all their variants, by the key of a timing."""
+    """Return the completely measured layers of an unfinished profile, by `_timing_key`."""
     rows: dict[str, list[LayerProfile]] = {}
     for layer in begun.layers:
         rows.setdefault(layer.layer, []).append(layer)
     return {
-        _what_takes_time(network, layer): rows[layer.name]
+        _timing_key(network, layer): rows[layer.name]
         for layer in network.layers
         if {layer_time.variant for layer_time in rows.get(layer.name, ())}
         == set(layer_variants(network, layer))
@@ -231,7 +232,7 @@ def _known_layers(network: Network, begun: Profile) -> dict[tuple[object, ...], 
 
 
 class _Measurer:
-    """The state that all measurements share: effort, random numbers, memory to write in between."""
+    """Measures layers and layout transformations; all measurements share one evicting array."""
 
     def __init__(self, effort: Effort, stop: Stop) -> None:
         self._effort, self._stop = effort, stop
@@ -239,7 +240,10 @@ class _Measurer:
         self._evicting = fresh_memory(effort.evicted_bytes)
 
     def layer(self, model: Model, layer: Layer, progress: Progress) -> Iterator[LayerProfile]:
-        """Measure the variants in groups whose weights fit into MOST_WEIGHTS, at least one a group."""
+        """Measure the variants of a layer, in groups whose weights take at most MOST_WEIGHTS bytes.
+
+        A variant with more weights is a group of its own.
+        """
         group: dict[Variant, PreparedLayer] = {}
         for variant in layer_variants(model.network, layer):
             prepared = prepared_layer(model, layer, variant)
@@ -257,10 +261,11 @@ class _Measurer:
         group: Mapping[Variant, PreparedLayer],
         progress: Progress,
     ) -> Iterator[LayerProfile]:
-        """Measure variants whose runs alternate."""
+        """Measure the variants of a group, whose runs alternate."""
         shapes = (layer.shape,) if layer.is_input else network.input_shapes(layer)
         variants = list(group)
         layouts = {variant.input_layout for variant in variants}
+        # By layout: the arrays that the runs read, and the values that each run gets copied into them.
         inputs, fresh = (
             {layout: [self._random(shape, layout) for shape in shapes] for layout in layouts}
             for _ in range(2)
@@ -310,13 +315,13 @@ class _Measurer:
         return take_turns([run], self._effort, prepare=prepare)[0]
 
     def _random(self, shape: Shape, layout: str) -> Array:
-        """Return a random map in memory as the executor takes it."""
+        """Return a random map in a layout, in memory as that of the executor."""
         array = fresh_memory(prod(shape.dims) * ELEMENT_BYTES)
         self._generator.standard_normal(dtype=np.float32, out=array)
         return array.reshape(map_dims(shape.dims, layout))
 
     def _refresh(self, targets: Sequence[Array], sources: Sequence[Array]) -> None:
-        """Drive out what is near, then write the inputs."""
+        """Evict the near caches, then write the inputs."""
         self._evicting.fill(1.0)
         for target, source in zip(targets, sources, strict=True):
             np.copyto(target, source)
@@ -329,9 +334,9 @@ def take_turns(
     prepare: Callable[[int], None],
     clock: Clock = thread_time_ns,
 ) -> list[MedianAndSpread]:
-    """Return the time of each run, measured in turns.
+    """Return median and interquartile range of the times of each run; repetitions alternate.
 
-    prepare: called before each run with its number; the preparation is not timed.
+    prepare: called with the number of the run before each repetition, and not timed.
     """
 
     def timed(number: int) -> int:
@@ -343,22 +348,25 @@ def take_turns(
     # Warm-up: kernels are translated, memory is touched. A variant translated here is no slow variant,
     # so the limit is compared with its first repetition.
     limit = effort.hopeless * min(map(timed, range(len(runs))), default=0)
-    taken: list[list[int]] = [[] for _ in runs]
+    times_of_runs: list[list[int]] = [[] for _ in runs]
     for repetition in range(effort.repetitions):
-        for number, times in enumerate(taken):
+        for number, times in enumerate(times_of_runs):
             if times and times[0] > limit:
                 continue
             if repetition < effort.least or sum(times) < effort.nanoseconds:
                 times.append(timed(number))
     measured = []
-    for times in taken:
-        low, _, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else 3 * times
-        measured.append((round(median(times)), round(high - low)))
+    for times in times_of_runs:
+        spread = 0.0
+        if len(times) > 1:
+            low, _, high = quantiles(times, n=4, method="inclusive")
+            spread = high - low
+        measured.append((round(median(times)), round(spread)))
     return measured
 
 
 def allocated_bytes(run: Callable[[], None]) -> int:
-    """Return the most bytes that are allocated at once during a run, Python's own included."""
+    """Return the peak of the bytes that a run allocates, including those of Python itself."""
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
         tracemalloc.start()
@@ -372,7 +380,7 @@ def allocated_bytes(run: Callable[[], None]) -> int:
 
 
 def this_machine() -> TimingMachine:
-    """Return the machine on which the matrix products of a worker have THREADS threads.
+    """Return this machine, with the threads of a worker.
 
     The processor is the model as the system names it, else the architecture.
     """
@@ -393,18 +401,18 @@ def this_machine() -> TimingMachine:
 
 
 def from_worker(stop: Stop, function: Callable[..., Any], *values: Any) -> Iterator[Any]:
-    """Yield what a function of a module yields in a process of its own, of values and a stop.
+    """Call a generator function with values and a stop in a worker process; yield its values.
 
-    The stop given here sees its progress, and may end it. Raises what the function raised, and
-    ExecutionError where the worker ended before the function.
+    function: of the top level of a module, for pickle. stop: gets the progress of the function, and may
+    end it. Raises the error of the function, and ExecutionError if the worker ends before the function.
     """
     environment = {
         **os.environ,
-        **dict.fromkeys(PINNED, str(THREADS)),
+        **dict.fromkeys(THREAD_VARIABLES, str(THREADS)),
         "PYTHONPATH": os.pathsep.join(import_path()),
     }
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", WORK],  # -P: not from the folder that it starts in
+        [sys.executable, "-P", "-c", WORKER_CODE],  # -P: no import from the current folder
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,
@@ -413,7 +421,7 @@ def from_worker(stop: Stop, function: Callable[..., Any], *values: Any) -> Itera
         try:
             if process.stdin is None or process.stdout is None:
                 raise ExecutionError("the worker has no pipes")
-            with suppress(BrokenPipeError):  # a worker that ended says why below
+            with suppress(BrokenPipeError):  # the error of a worker that ended is read below
                 _send(process.stdin, (function, values))
             while (message := pickle.load(process.stdout)) is not None:
                 if isinstance(message, CsdfError):
@@ -430,18 +438,18 @@ def from_worker(stop: Stop, function: Callable[..., Any], *values: Any) -> Itera
 
 
 def import_path() -> list[str]:
-    """Return where this process finds modules, without the folder that happens to be the current one.
+    """Return the search path of modules of this process, without the current folder.
 
-    An empty entry means that folder, whose files must not run as `numpy` or `pickle` of the worker.
+    An empty entry is the current folder, whose files must not run as `numpy` or `pickle` of the worker.
     """
     path = [folder for folder in sys.path if folder]
     return path if HOME in path else [*path, HOME]
 
 
-def work() -> None:
-    """Do the one job that comes in: send its progress and what it yields, and at last its error."""
+def run_worker() -> None:
+    """Run the function of the standard input; send its progress, its values, and its error or None."""
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # nothing else may write between the messages
+    os.dup2(2, 1)  # prints of libraries go to the standard error, not between the messages
     function, values = pickle.load(sys.stdin.buffer)
     end: CsdfError | None = None
     try:
