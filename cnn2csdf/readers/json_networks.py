@@ -99,14 +99,6 @@ class _Assembly:
 
     def add(self, stated: StatedLayer, sources: tuple[str, ...]) -> None:
         """Add a layer after its sources; record contradictions to its stated sizes."""
-        if stated.kind == INPUT:
-            self._add(stated.name, op.Input(dims=stated.writes.dims), sources)
-            return
-        if not sources:
-            wanted = "input" if self.lone else f"input_{stated.name}"
-            sources = (self._free(wanted),)
-            self._add(sources[0], op.Input(dims=presumed_input(stated).dims), ())
-        shapes = [self.layers[source].shape for source in sources]
         # The fused operators after the layer, in order.
         fused: list[op.Operator] = []
         for word in stated.fused:
@@ -120,6 +112,16 @@ class _Assembly:
             if operator is not None and (fused or not is_folded):
                 fused.append(operator)
         epilogue = tuple(fused)
+        if stated.kind == INPUT:
+            if epilogue:
+                raise UnsupportedOperator(f"layer {stated.name!r}: operators fused with an input")
+            self._add(stated.name, op.Input(dims=stated.writes.dims), sources)
+            return
+        if not sources:
+            wanted = "input" if self.lone else f"input_{stated.name}"
+            sources = (self._free(wanted),)
+            self._add(sources[0], op.Input(dims=presumed_input(stated).dims), ())
+        shapes = [self.layers[source].shape for source in sources]
         if stated.kind in OUTPUTS:
             is_rectified = stated.kind[0] == "relu"
             epilogue = (op.Activation(function="relu"), *epilogue) if is_rectified else epilogue

@@ -303,3 +303,12 @@ def test_mutated_files_are_read_or_refused(text, repair):
     generator = random.Random(11)
     outcomes = {reading(mutated(text, generator), repair=repair) for _ in range(300)}
     assert outcomes == {"read", "refused"}
+
+
+@pytest.mark.parametrize(
+    ("fused", "message"), [("relu", "fused with an input"), ("odd", "unknown")]
+)
+def test_operators_fused_with_an_input_are_refused(fused, message):
+    data = entry("in", "data/input", (3, 8, 8), (3, 8, 8), fused=(fused,))
+    with pytest.raises(UnsupportedOperator, match=f"'in'.*{message}"):
+        parse_json_network(document(data, CONV), "net.json")
