@@ -116,9 +116,9 @@ static uint32_t mixed(uint32_t number, uint32_t value)
 """
 
 
-def actors_in_c(written):
+def actors_in_c(written, graph):
     """The same in C, and a test that runs some iterations."""
-    name, graph = written.name, written.planned.graph
+    name = written.name
     pieces = functions_in_c(written, graph)
     wanted = ", ".join(f"{value}u" for value in simulated(graph, 3))
     pieces.append(f"""int {name}_test(void);
@@ -177,11 +177,12 @@ def functions_in_c(written, graph):
     return pieces
 
 
-def run_all(programs, folder):
-    """The names of programs whose values differ, of many in one."""
-    for one in programs:
+def run_all(plans, folder):
+    """The names of programs whose values differ, of many in one; plans: (planned graph, name)."""
+    programs = [graph_program(planned, name=name) for planned, name in plans]
+    for one, (planned, _) in zip(programs, plans, strict=True):
         (folder / f"{one.name}.h").write_text(one.files[f"include/{one.name}.h"])
-        (folder / f"{one.name}_all.c").write_text(actors_in_c(one))
+        (folder / f"{one.name}_all.c").write_text(actors_in_c(one, planned.graph))
     calls = "\n".join(f'    if ({one.name}_test()) puts("{one.name}");' for one in programs)
     declared = "\n".join(f"int {one.name}_test(void);" for one in programs)
     text = f"#include <stdio.h>\n{declared}\nint main(void)\n{{\n{calls}\n    return 0;\n}}\n"
@@ -203,11 +204,10 @@ def run_all(programs, folder):
 @needs_compiler
 @pytest.mark.parametrize("order", ORDERS)
 def test_values_pass_through_a_program_as_through_queues(order, tmp_path):
-    programs = [
-        graph_program(planned_graph(graph, order=order), name=f"g{number}")
-        for number, graph in enumerate(graphs(2))
+    plans = [
+        (planned_graph(graph, order=order), f"g{number}") for number, graph in enumerate(graphs(2))
     ]
-    assert run_all(programs, tmp_path) == []
+    assert run_all(plans, tmp_path) == []
 
 
 def unrolled(node, graph):
@@ -418,8 +418,7 @@ def test_odd_names_make_programs_that_compile(tmp_path):
     for one, other in itertools.pairwise(ODD):
         builder.channel(one, 1, other, 2, name=f"{one}*/{other}")
     builder.channel("while", (0, 3), "while", (1, 2), initial_tokens=5, name="")
-    written = graph_program(planned_graph(builder.graph()))
-    assert run_all([written], tmp_path) == []
+    assert run_all([(planned_graph(builder.graph()), None)], tmp_path) == []
 
 
 @pytest.mark.slow
