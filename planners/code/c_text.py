@@ -72,10 +72,16 @@ def unlike_each(names: Iterable[str]) -> dict[str, str]:
 
 
 def number(value: float) -> str:
-    """Return a float, exact in single precision."""
-    single = np.float32(value)
+    """Return a float, exact in single precision.
+
+    Raises InvalidNetwork for a NaN, and for a finite number beyond single precision.
+    """
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
     if np.isnan(single):
         raise InvalidNetwork("a weight or attribute is not a number (NaN)")
+    if np.isinf(single) and not np.isinf(value):
+        raise InvalidNetwork(f"a weight or attribute, {value:.9g}, exceeds single precision")
     if np.isinf(single):
         return "INFINITY" if single > 0 else "-INFINITY"
     text = f"{float(single):.9g}"

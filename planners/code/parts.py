@@ -61,11 +61,11 @@ _BY_ELEMENT = {"element": "real"} | {
 
 
 def comment(text: str) -> str:
-    """Return a text that may stand in a comment."""
+    """Return a text for a comment of C: without its delimiters, backslashes and trigraphs."""
     printable = "".join(c if c.isprintable() and c.isascii() else "?" for c in text)
-    return (
-        printable.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
-    )
+    # Slashes first, because a slash in place of a backslash may complete a delimiter.
+    text = printable.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *")
+    return re.sub(r"\?(?=\?)", "? ", text)
 
 
 class Definition(NamedTuple):

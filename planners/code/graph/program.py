@@ -256,8 +256,8 @@ class _GraphProgram(GraphTexts):
     @property
     def state_bytes(self) -> int:
         """The size of the state with addresses of 64 bits, the maximum over all targets."""
-        counters = 3 * len(self.channels) + len(self.actors)
-        return -(-(24 + 4 * max(counters, 4)) // 8) * 8
+        counters = 3 * max(len(self.channels), 1) + len(self.actors)
+        return -(-(24 + 4 * counters) // 8) * 8
 
     def source(self) -> str:
         """Return NAME.c."""
@@ -302,8 +302,7 @@ class _GraphProgram(GraphTexts):
 
     def _lines(self, node: Node, level: int, indent: str = "    ") -> Iterator[str]:
         """Yield C that executes a schedule inside `level` loops."""
-        if isinstance(node, Interleaved) and node.written is not None:
-            node = node.written
+        node = _as_loops(node)
         if isinstance(node, Fire):
             yield f"{indent}fire(state, {self.actors[node.actor]}); /* {comment(node.actor)} */"
         elif isinstance(node, Interleaved):
@@ -320,20 +319,23 @@ class _GraphProgram(GraphTexts):
             yield f"{indent}}}"
 
 
+def _as_loops(node: Node) -> Node:
+    """Return the loops of a data-driven part that has any, and any other node unchanged."""
+    return node.written or node if isinstance(node, Interleaved) else node
+
+
 def _depth(node: Node) -> int:
     """The number of nested loops that C needs a counter for."""
-    if isinstance(node, Interleaved):
-        return 0 if node.written is None else _depth(node.written)
-    if isinstance(node, Fire):
+    node = _as_loops(node)
+    if not isinstance(node, LoopedBody):
         return 0
-    return max((_depth(inner) for inner in node.body), default=0) + (node.count > 1)
+    return max(map(_depth, node.body), default=0) + (node.count > 1)
 
 
 def _most(node: Node) -> int:
     """The largest count of a loop."""
-    if isinstance(node, LoopedBody):
-        return max(node.count, *(_most(inner) for inner in node.body))
-    return 1
+    node = _as_loops(node)
+    return max(node.count, *map(_most, node.body)) if isinstance(node, LoopedBody) else 1
 
 
 LONGEST_IN_README = 4000  # characters of a schedule in README.md

@@ -3,6 +3,7 @@
 import itertools
 import re
 import subprocess
+from dataclasses import replace
 from math import gcd
 from random import Random
 
@@ -406,7 +407,30 @@ def test_loops_of_one_round_are_none():
     assert in_words(LoopedBody(1, (Fire("a"), LoopedBody(2, (Fire("b"),))))) == "a (2 b)"
 
 
-ODD = ("größe */ int", "1st", "while", "a-b", "a b", "A B", "??/", "state", "%s\\n", "NULL")
+def test_the_claimed_size_of_the_state_counts_an_entry_for_channels_where_there_are_none():
+    builder = GraphBuilder("six")
+    for name in "abcdef":
+        builder.actor(name, 1)
+    written = graph_program(planned_graph(builder.graph()))
+    lengths = re.findall(r"    uint32_t \w+\[(\d+)\];", written.files["include/six.h"])
+    assert lengths == ["1", "1", "1", "6"]
+    fields = 2 * 8 + 4 * (1 + sum(map(int, lengths)))
+    assert fields <= written.state_bytes < fields + 16
+
+
+def test_counters_of_loops_in_place_of_turns_hold_the_largest_count():
+    planned = planned_graph(chain((1, 1)))
+    loops = LoopedBody(2**32, (Fire("a"), Fire("b")))
+    turns = Interleaved(("a", "b"), (2**32, 2**32), loops)
+    (source,) = (
+        text
+        for name, text in graph_program(replace(planned, schedule=turns)).files.items()
+        if name.endswith(".c") and "take_turns" not in text and "_iterate(instance" in text
+    )
+    assert "    uint64_t i0;\n" in source
+
+
+ODD = ("größe */ int", "1st", "while", "a-b", "a b", "A B", "??/", "state", "%s\\n", "NULL", "h*\\")
 
 
 @pytest.mark.slow

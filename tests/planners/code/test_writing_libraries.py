@@ -184,13 +184,20 @@ def test_names_become_identifiers():
     assert identifier("int") == "n_int"
     assert identifier("") == "n"
     assert unlike("a b", ["a_b", "a_b_2"]) == "a_b_3"
-    assert "*/" not in comment("a */ b")
+
+
+@pytest.mark.parametrize("text", ["a */ b", "a*\\", "\\*", "/*/", "*/*", "???/", "????\\"])
+def test_a_comment_has_no_delimiter_backslash_or_trigraph(text):
+    for sign in ("*/", "/*", "\\", "??"):
+        assert sign not in comment(text)
 
 
 def test_numbers_are_exact_in_single_precision():
     assert number(0.1) == "0.100000001f"
     assert number(3) == "3.0f"
     assert number(float("-inf")) == "-INFINITY"
+    with pytest.raises(InvalidNetwork, match=r"-1e\+39, exceeds single precision"):
+        number(-1e39)
 
 
 def test_many_numbers_are_written_as_each_is():
