@@ -89,6 +89,9 @@ class FitWhy(Why):
     )
     TOO_SLOW = "the fastest plan found is too slow{end}: {time} a frame {basis}, {longest} allowed"
     STACK = "stack and reserve need {needed} bytes of {name}, its size is {size}"
+    STACK_AND_STATE = (
+        "stack, reserve and execution state need {needed} bytes of {name}, its size is {size}"
+    )
     ENDS = "in every plan input and output take {least} bytes{beside}"
     REAL_ENDS = (
         "in every plan input and output take {least} bytes{beside}; input {name!r} is "

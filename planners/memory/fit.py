@@ -157,13 +157,14 @@ def fit(
 
 def answer(request: FitRequest, budget: Budget = None) -> Fit:
     """Return the answer to a request of `fit`. budget: as in `fit`."""
+    stop = stop_of(budget)  # the searches of the request share its seconds
     if request.memories and layout_of(request.memories).stack is None:
         request = replace(request, beside=None)
     if request.network.keeps_state:
-        return _fit_with_state(request, budget)
+        return _fit_with_state(request, stop)
     if request.memories:
-        return _fit_in_memories(request, budget)
-    return _fit_in_one_memory(request, stop_of(budget))
+        return _fit_in_memories(request, stop)
+    return _fit_in_one_memory(request, stop)
 
 
 def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[SlowTraffic]:
@@ -375,7 +376,7 @@ def layer_times(
     return None if times is None else times.of_layers(plan)
 
 
-def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
+def _fit_in_memories(request: FitRequest, stop: Stop) -> Fit:
     """Return the answer for fast and slow memories: the best plan of the search, or layer by layer."""
     network, memories, element_bytes = request.network, request.memories, request.element_bytes
     if request.parameter_bytes != element_bytes and any(
@@ -385,11 +386,11 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
             f"fit: {request.parameter_bytes} bytes for a parameter and {element_bytes or 'its own'} "
             "for an element; weights in memories have the bytes of elements"
         )
-    planned = _planned_beside_stack(request, stop_of(budget))
+    planned = _planned_beside_stack(request, stop)
     layer_order = topological_order(network)
     is_streamed, external = ends_of(layer_order, request.input, request.output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
-    plan = planned.plan or layer_by_layer(layer_order, table, budget=budget).plan
+    plan = planned.plan or layer_by_layer(layer_order, table, budget=stop).plan
     name = TWO_MEMORIES if planned.plan else WHOLE_LAYERS
     method = method_of(
         name,
@@ -420,29 +421,42 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
 def _planned_beside_stack(request: FitRequest, stop: Stop) -> PlanInMemories:
     """Return the plan in memories, with stack and reserve in the memory that holds them, if any.
 
-    The execution state follows from the plan: if a plan leaves too few bytes for it, the search is
-    repeated with that many bytes less.
+    The execution state, and the stack of the stages, follow from the plan. If a plan leaves too few
+    bytes for them, the search is repeated with a memory that is smaller by the bytes of that plan.
+    Without a byte left in this memory, no plan is the answer.
     """
     layout, beside = layout_of(request.memories), request.beside
-    home, taken = layout.stack, 0 if beside is None else beside.bytes
+    home = layout.stack
+    if home is None or beside is None:
+        return planned_in_memories(replace(request, memories=layout.all), stop)
+    reserved = beside.bytes
     while True:
         memories = [
-            replace(memory, size=max(1, memory.size - taken)) if memory == home else memory
+            replace(memory, size=max(1, memory.size - reserved)) if memory == home else memory
             for memory in layout.all
         ]
         planned = planned_in_memories(replace(request, memories=memories), stop)
         planned.traffic = planned.traffic._replace(memories=layout.all)
-        if home is None or beside is None or planned.plan is None:
+        plan = planned.plan
+        if plan is None:
             return planned
-        state = state_bytes(planned.plan, request.network)
-        state += stage_stack_bytes(planned.plan, request.network)
-        used = sum(memory.size for memory in planned.plan.memories if memory.name == home.name)
-        if used + beside.bytes + state <= home.size:
+        needed = beside.bytes + state_bytes(plan, request.network)
+        needed += stage_stack_bytes(plan, request.network)
+        used = sum(memory.size for memory in plan.memories if memory.name == home.name)
+        if used + needed <= home.size:
             return planned
-        taken = beside.bytes + state
+        if reserved >= home.size:
+            planned.plan = None
+            planned.traffic = planned.traffic._replace(moved=None, nanoseconds=None)
+            planned.reason = because(
+                FitWhy.STACK_AND_STATE, name=home.name, size=home.size, needed=needed
+            )
+            return planned
+        # More than `reserved`, because the plan is within the bytes beside them.
+        reserved = needed
 
 
-def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
+def _fit_with_state(request: FitRequest, stop: Stop) -> Fit:
     """Return the answer for a network with a state, whose frames are computed layer by layer."""
     network, element_bytes = request.network, request.element_bytes
     if request.input == ROWS:
@@ -457,7 +471,7 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
     input_names = {layer.name for layer in network.inputs}
     outside = input_names if request.input == EXTERNAL else set()
     outside |= results - read - input_names if request.output == EXTERNAL else set()
-    stateful = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=budget)
+    stateful = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=stop)
     table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
     times = plan_times(table, request.platform, request.durations, request.parameter_bytes)
     time = None if times is None else times.of(stateful.plan)
@@ -467,7 +481,7 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
     if request.memories:
         plan_away = partial(
-            stateful_plan, network, element_bytes=element_bytes, external=outside, budget=budget
+            stateful_plan, network, element_bytes=element_bytes, external=outside, budget=stop
         )
         method, slow, lacking = state_in_memories(request, method, plan_away)
         plan = method.plan

@@ -14,6 +14,8 @@ from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.platforms import BoardMemory
 from csdf.errors import CsdfError, InvalidPlan
+from csdf.time_limit import Stop
+from planners.memory import fit as fit_module
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
 from planners.memory.fit import fit, fit_of
 from planners.memory.memories import planned_in_memories
@@ -21,6 +23,7 @@ from planners.memory.request import fit_request
 from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Memory
+from planners.plan.ram import RamBeside
 from planners.plan.text import format_plans, parse_plans
 from planners.traffic.layer_text import layers_from_text
 from planners.traffic.network_traffic import NetworkSearch
@@ -285,3 +288,31 @@ def test_an_arena_is_rounded_up_within_its_memory_alone():
         found = fit(network, memories=(BoardMemory(name="sram", size=size), slow))
         assert found.best.plan.memories[0].size <= size
         assert found.slow.moved == moved
+
+
+def test_a_memory_that_stack_and_state_fill_has_no_plan(monkeypatch):
+    network = from_catalogue("keyword_spotting")
+    stack = BoardMemory(name="dtcm", size=2000, holds=("stack",))
+    given = (stack, BoardMemory(name="sram", size=200_000), *memories(1)[1:])
+    planned_once, budgets = fit_module.layer_by_layer, []
+
+    def layer_by_layer(*where, budget):
+        budgets.append(budget)
+        return planned_once(*where, budget=budget)
+
+    monkeypatch.setattr(fit_module, "layer_by_layer", layer_by_layer)
+    found = {
+        size: fit(
+            network, element_bytes=1, memories=given, beside=RamBeside(stack_bytes=size), budget=9
+        )
+        for size in (1900, 1990, 2000)
+    }
+    assert found[1900].status == "feasible"
+    assert (found[1990].status, found[1990].slow.moved) == ("unknown", None)
+    assert str(found[1990].reason) == (
+        "stack, reserve and execution state need 2048 bytes of dtcm, its size is 2000"
+    )
+    assert found[2000].status == "infeasible"
+    assert str(found[2000].reason).startswith("stack and reserve need 2000 bytes of dtcm")
+    # The plan in place of one in these memories continues the same seconds.
+    assert [isinstance(budget, Stop) for budget in budgets] == [True, True]
