@@ -153,6 +153,11 @@ def _read(folder: Path, path: str) -> ProjectFacts:
         (name, kind, prod(map(int, count.split("*"))))
         for kind, count, name in TYPE.findall(defines)
     ]
+    for name, _, count in types:
+        if count == 0:
+            raise UnreadableFile(
+                f"{folder / 'defines.h'}: type {name!r} has 0 elements; expected at least 1"
+            )
     return ProjectFacts(
         file=str(file),
         text=text,
@@ -274,12 +279,20 @@ class SourceReader:
 
     def bits(self, stream: str) -> int:
         """Return the width of a stream's words."""
+        return self.source.widths[self._word_type(stream)]
+
+    def elements(self, stream: str) -> int:
+        """Return the number of elements of a stream's words."""
+        return self.source.sizes[self._word_type(stream)]
+
+    def _word_type(self, stream: str) -> str:
+        """Return the type of a stream's words. Raises UnreadableFile if the type is not defined."""
         kind = self.source.streams[stream]
         if kind not in self.source.widths:
             raise UnreadableFile(
                 f"{self.source.file}: stream {stream!r}: type {kind!r} is not defined"
             )
-        return self.source.widths[kind]
+        return kind
 
     def configuration(self, call: FunctionCall) -> Mapping[str, int]:
         """Return the constants of a call's configuration."""
@@ -414,10 +427,10 @@ def _dense(reader: SourceReader, call: FunctionCall) -> Cluster:
 def _transposition(reader: SourceReader, call: FunctionCall) -> Cluster:
     """All words are read into an array, then all words are written."""
     (elements,) = reader.needed(call, "N")
-    read, written = (
-        elements // reader.source.sizes[reader.source.streams[argument]]
-        for argument in call.arguments[:2]
-    )
+    streams = reader.streams(call)
+    if len(streams) != 2:
+        raise reader.refusal(call, f"{len(streams)} of its arguments are streams; expected 2")
+    read, written = (elements // reader.elements(stream) for stream in streams)
     return reader.loop(call, read + written, [counting(read)], [read + counting(written)])
 
 

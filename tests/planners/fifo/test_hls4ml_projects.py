@@ -124,6 +124,30 @@ def test_a_transposition_reads_all_words_before_it_writes_one(project):
     assert write.events.tolist() == [15] * 8  # each after the last read
 
 
+@pytest.mark.parametrize(
+    ("kind", "arguments", "says"),
+    [
+        ("nowhere_t", ("summed", "turned"), "stream 'turned': type 'nowhere_t' is not defined"),
+        ("input_t", ("summed", "none"), "1 of its arguments are streams; expected 2"),
+    ],
+)
+def test_a_transposition_without_the_sizes_of_its_streams_is_refused(
+    project, kind, arguments, says
+):
+    source = read_source(str(project))
+    call = FunctionCall(
+        function="transpose", name="turned", templates=("config_turned",), arguments=arguments
+    )
+    turned = replace(
+        source,
+        streams={**source.streams, "turned": kind},
+        configurations={**source.configurations, "config_turned": {"N": 32}},
+        calls=(call,),
+    )
+    with pytest.raises(UnreadableFile, match=says):
+        FUNCTIONS["transpose"](SourceReader(turned, TimingOptions()), call)
+
+
 def test_functions_without_a_rule_are_all_named(project):
     file = project / "firmware" / "small.cpp"
     call = "    nnet::wonder<input_t, result_t, config9>(left, out); // odd\n}"
@@ -194,6 +218,7 @@ def test_hls4ml_converts_a_configuration_with_its_model(tmp_path):
         ("parameters.h", "stride_height = 1", "stride_height = 0", "stride_height is 0"),
         ("parameters.h", "stride_height = 1", f"stride_height = {'9' * 5000}", "4300 digits"),
         ("defines.h", "2*1> input_t", "2*> input_t", "invalid literal"),
+        ("defines.h", "2*1> input_t", "2*0> input_t", r"defines.h: type 'input_t' has 0 elements"),
     ],
 )
 def test_numbers_that_no_project_has_are_refused(project, file, old, new, says):
