@@ -117,6 +117,8 @@ def append_text(path: str | os.PathLike[str], text: str) -> None:
     try:
         with open(path, "ab") as file:
             file.write(text.encode())
+    except UnicodeEncodeError as error:
+        raise UnwritableFile(f"{path}: the text is not Unicode: {error.reason}") from None
     except OSError as error:
         raise UnwritableFile(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -148,11 +150,19 @@ def write_texts(texts: Mapping[str, str | bytes]) -> None:
 
 
 def _content(path: str) -> bytes | None:
-    """The bytes of a file; None for a missing file, a pipe or a device."""
+    """The bytes of a file; None for a missing file, a pipe or a device.
+
+    Raises UnwritableFile for an unreadable file, which could not be restored.
+    """
     if not os.path.isfile(path):
         return None
-    with open(path, "rb") as file:
-        return file.read()
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise UnwritableFile(
+            f"{path}: cannot be replaced, because it cannot be read: {error.strerror}"
+        ) from None
 
 
 def missing_folders(folder: str) -> list[str]:

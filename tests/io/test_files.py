@@ -6,7 +6,15 @@ from pathlib import Path, PurePath
 import pytest
 
 from csdf.errors import UnreadableFile, UnwritableFile
-from csdf.io.files import read_bytes, require_writable, suffix_of, write_text
+from csdf.io import files
+from csdf.io.files import (
+    append_text,
+    read_bytes,
+    require_writable,
+    suffix_of,
+    write_text,
+    write_texts,
+)
 
 
 def test_a_text_replaces_what_the_file_held(tmp_path):
@@ -280,3 +288,24 @@ def test_a_full_device_is_reported():
 def test_the_suffix_of_a_name_is_that_of_pathlib(name):
     assert suffix_of(name) == PurePath(name).suffix.lower()
     assert suffix_of(Path(name)) == Path(name).suffix.lower()
+
+
+@pytest.mark.parametrize("write", [write_text, append_text])
+def test_a_text_with_a_lone_surrogate_is_refused(write, tmp_path):
+    with pytest.raises(UnwritableFile, match="the text is not Unicode: surrogates not allowed"):
+        write(tmp_path / "out", "a\ud800")
+
+
+def test_of_several_files_one_that_cannot_be_restored_is_refused(tmp_path, monkeypatch):
+    def forbidden(path, mode):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    older, new = tmp_path / "older", tmp_path / "new"
+    older.write_text("older")
+    monkeypatch.setattr(files, "open", forbidden, raising=False)
+    with pytest.raises(
+        UnwritableFile, match="older: cannot be replaced, because it cannot be read"
+    ):
+        write_texts({str(older): "x", str(new): "x"})
+    assert older.read_text() == "older"
+    assert not new.exists()
