@@ -31,7 +31,10 @@ class GraphNode(Protocol[TensorOf]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorCut(Generic[Tensor]):
-    """Tensors that bound a subgraph without unsupported nodes. nodes: the size of the subgraph."""
+    """Tensors that bound a subgraph without unsupported nodes. nodes: the size of the subgraph.
+
+    begin, until: empty for the inputs or the outputs of the whole graph.
+    """
 
     begin: tuple[Tensor, ...]
     until: tuple[Tensor, ...]
@@ -83,10 +86,14 @@ def cuts_around(
     ]
     rest = [tensor for tensor in outputs if tensor in writers and writers[tensor] not in before]
     head: TensorCut[Tensor] = TensorCut(
-        begin=(), until=tuple(dict.fromkeys(until)), nodes=len(nodes) - len(after)
+        begin=(),
+        until=tuple(dict.fromkeys(until)),
+        nodes=len(needed_nodes(nodes, set(), until)),
     )
     tail = TensorCut(
-        begin=tuple(dict.fromkeys(begin)), until=tuple(rest), nodes=len(nodes) - len(before)
+        begin=tuple(dict.fromkeys(begin)),
+        until=() if rest == list(outputs) else tuple(rest),
+        nodes=len(needed_nodes(nodes, set(begin), rest)),
     )
     cuts = [head] if until else []
     cuts += [tail] if begin and rest else []
@@ -100,12 +107,10 @@ def words_that_read(
 ) -> str:
     """Return a clause with the words of the first cut that is read; empty where none is.
 
-    read: reads the part between tensors by name. The ends of the graph itself need no word.
+    read: reads the part between tensors by name.
     """
     for cut in cuts:
         begin, until = ([name_of(tensor) for tensor in side] for side in (cut.begin, cut.until))
-        if begin:
-            until = []
         try:
             read(begin, until)
         except CsdfError:

@@ -63,6 +63,23 @@ def test_a_refusal_proposes_the_words_that_read_the_larger_part(kinds, proposed)
     assert parse_tflite(content, "a", **proposed).network.layers
 
 
+@pytest.mark.parametrize("refused_is_read", [True, False])
+def test_the_words_for_a_tail_leave_out_outputs_before_the_refused_operator(refused_is_read):
+    # x: early outputs t0 and t1, then UNIQUE (an output too, or not), then a tail of three operators.
+    names = ["x", "t0", "t1", "u", "a", "b", "c"]
+    kinds = ["RELU", "ABS", "UNIQUE", "ABS", "TANH", "RELU"]
+    nodes = [Node(kind, [place], [place + 1]) for place, kind in enumerate(kinds)]
+    outputs = [2, *([3] if refused_is_read else []), 6]
+    content = tflite_bytes([Tensor(name, FRAME) for name in names], nodes, [0], outputs)
+    with pytest.raises(UnsupportedOperator) as refusal:
+        parse_tflite(content, "a")
+    words = words_of(str(refusal.value))
+    assert words == {"inputs": ["u"], "outputs": ["c"]}
+    assert str(refusal.value).endswith("reads the other 3 operators")
+    # Its input and output are layers, too.
+    assert len(parse_tflite(content, "a", **words).network.layers) == 5
+
+
 def test_all_obstacles_are_listed_with_the_share_of_the_work_elsewhere():
     weights = [constant(name, np.ones((4, 4), np.float32)) for name in "vw"]
     tensors = [Tensor(name, FRAME) for name in "xabcd"] + weights
