@@ -38,6 +38,8 @@ from csdf.search.variables import Distribution, SearchSpace, Variable, token_wei
 from csdf.status import Status, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
+LONGEST_STEP = 1 << 40  # tokens of one cost; a cost that never changes has no end
+
 # The cost of a memory of a depth and a word width in bits; it never decreases with the depth.
 MemoryCost = Callable[[int, int], int]
 
@@ -253,9 +255,13 @@ class StepSearch:
         return minimum + (begin - 1) * step if begin else None
 
     def end(self, index: int, capacity: int) -> int:
-        """The largest useful capacity that costs no more than this one."""
+        """The largest useful capacity that costs no more than this one, up to LONGEST_STEP more."""
         step, price = self._variables[index].step, self._price(index, capacity)
-        above = first_above_zero(lambda steps: self._price(index, capacity + steps * step) != price)
+        above = first_above_zero(
+            lambda steps: (
+                steps * step > LONGEST_STEP or self._price(index, capacity + steps * step) != price
+            )
+        )
         return capacity + (above - 1) * step
 
 

@@ -179,6 +179,16 @@ def test_an_ended_search_has_an_answer_and_a_bound():
     assert ended.lower_bound <= whole.point.size
 
 
+@pytest.mark.parametrize("cost", [lambda _depth, _bits: 1, lambda depth, _bits: min(depth, 4)])
+def test_a_cost_that_ceases_to_grow_has_an_answer(cost):
+    graph, choice = drawn(0)
+    best = least_memory(graph, choice, cost)
+    assert best.status == "optimal"
+    assert best.point.size == price(cost, choice, best.point.capacities)
+    front = memory_front(graph, choice, cost)
+    assert front.points[-1].period == throughput(graph).period
+
+
 def test_a_rate_that_nothing_reaches_is_refused():
     graph, choice = drawn(2)
     fastest = throughput(graph).period
