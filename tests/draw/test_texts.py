@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +12,7 @@ pytest.importorskip("matplotlib")
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from planners.arena.command.picture import DrawnBuffer, arena_picture, draw_arena
+from planners.arena.command.picture import DrawnBuffer, arena_picture, draw_arena, draw_boxes
 from planners.traffic.command.picture import TrafficBar, bars_picture
 
 
@@ -87,3 +88,13 @@ def test_the_line_of_live_bytes_does_not_cross_the_name_of_a_buffer():
     for text in axes.texts:
         assert text.get_zorder() > max(line.get_zorder() for line in axes.lines)
         assert text.get_bbox_patch().get_facecolor()[3] == 1  # opaque
+
+
+def test_neighbours_have_different_colours():
+    # A buffer below all others, and the ninth of eight colours: both would have the first colour.
+    row = [DrawnBuffer(str(time), time, time + 1, 9, 1) for time in range(9)]
+    axes = Figure().add_subplot()
+    draw_boxes(axes, [DrawnBuffer("below", 0, 9, 0, 9), *row], 9, 10)
+    first, *others = map(tuple, axes.collections[0].get_facecolor())
+    assert first not in others
+    assert all(color != after for color, after in pairwise(others))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import to_rgb
@@ -104,9 +105,9 @@ class _UnitLocator(MaxNLocator):
 
 
 def draw_boxes(axes: Axes, boxes: Sequence[DrawnBuffer], width: int, top: float) -> None:
-    """Draw rectangles, neighbours in different colours, with names where they fit."""
+    """Draw rectangles in the colours of `_colours`, with names where they fit."""
     rectangles = [Rectangle((b.start, b.offset), b.end - b.start, b.size) for b in boxes]
-    colours = [to_rgb(COLOURS[number % len(COLOURS)]) for number in range(len(boxes))]
+    colours = [to_rgb(COLOURS[colour]) for colour in _colours(boxes)]
     line = 0.6 if len(boxes) < 100 else 0.25
     axes.add_collection(
         PatchCollection(rectangles, facecolors=colours, edgecolors="white", linewidths=line)
@@ -128,6 +129,26 @@ def draw_boxes(axes: Axes, boxes: Sequence[DrawnBuffer], width: int, top: float)
             clip_on=True,
             zorder=3,
         )
+
+
+def _colours(boxes: Sequence[DrawnBuffer]) -> list[int]:
+    """Return the colour of each box, an index of COLOURS, by greedy colouring.
+
+    The colours alternate. A box takes the next colour that no box before it has with which it shares
+    an edge, or else its colour in turn.
+    """
+    begins = np.array([(box.start, box.offset) for box in boxes], dtype=float)
+    ends = np.array([(box.end, box.offset + box.size) for box in boxes], dtype=float)
+    colours = np.zeros(len(boxes), dtype=int)
+    for number in range(len(boxes)):
+        overlaps = np.minimum(ends[:number], ends[number]) - np.maximum(
+            begins[:number], begins[number]
+        )
+        is_neighbour = (overlaps >= 0).all(axis=1) & (overlaps > 0).any(axis=1)
+        taken = set(colours[:number][is_neighbour].tolist())
+        in_turn = [(number + step) % len(COLOURS) for step in range(len(COLOURS))]
+        colours[number] = next((colour for colour in in_turn if colour not in taken), in_turn[0])
+    return colours.tolist()
 
 
 class _Letters(NamedTuple):
