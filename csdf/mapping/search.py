@@ -112,7 +112,8 @@ def best_mapping(
     to sixty firings per iteration, a constraint program (OR-Tools, extra: cp) then searches smaller
     periods, until it proves that none is feasible. budget: a stop, or seconds; if it or Ctrl-C ends
     the search, the best mapping so far is returned. seed: of the random choices. Raises
-    InvalidMapping, InconsistentGraph, and Deadlocked.
+    InvalidMapping, InconsistentGraph, and Deadlocked; before a first mapping, GaveUp if no static
+    orders are computed, and KeyboardInterrupt.
     """
     _require_live(graph)
     search = _LeastPeriod(mapping_problem(graph, platform), stop_of(budget), seed)

@@ -1,8 +1,8 @@
 """Confinement of the program that records a trace: writes, network, processes and input files.
 
-A test bench is foreign code. `confine` forbids it to write outside its folder and to use the
-network (Linux, where the kernel supports it), `end_group` ends every process that it has started,
-and `copy_inputs` gives it copies of the files that it may open.
+A test bench is foreign code. `confine` forbids it to write outside its folder and to use TCP, where
+the Linux kernel supports it; UDP and local sockets remain allowed. `end_group` ends every process
+that it has started, and `copy_inputs` gives it copies of the files that it may open.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ PREFIX = "csdf-hls-"  # of the name of the temporary folder
 # unless a rule allows them.
 WRITES = (1 << 1, *(1 << bit for bit in range(4, 13)))  # write files; remove and create entries
 TRUNCATES, REFERS = 1 << 14, 1 << 13  # of version 3: truncate; of version 2: link across folders
-CONNECTIONS = 3  # of version 4: bind and connect
+CONNECTIONS = 3  # of version 4: bind and connect TCP sockets
 
 
 def confine(folder: Path) -> None:
-    """Forbid this process to write outside a folder and to use the network, by Landlock."""
+    """Forbid this process to write outside a folder and to use TCP, by Landlock.
+
+    Files need version 1 of Landlock (Linux 5.13), TCP version 4 (Linux 6.7). Without Landlock nothing
+    is forbidden.
+    """
     library = ctypes.CDLL(None, use_errno=True)
     # System call 444 creates a ruleset (here: returns the version), 445 adds a rule, 446 applies it.
     version = library.syscall(444, None, ctypes.c_size_t(0), ctypes.c_uint32(1))

@@ -4,7 +4,7 @@ The trace lists the accesses of each loop iteration. The synthesis report states
 pipelined, with their initiation interval and depth. Iteration i of a loop that begins in stage b
 executes in the stages b + i * interval to b + i * interval + depth - 1. Example: of a loop with
 interval 2 and depth 5 that begins in stage 10, iteration 3 executes in stages 16 to 20; it reads
-its FIFO in stage 16 and writes its result in stage 20. The rules below were inferred from the
+its FIFO in stage 17 and writes its result in stage 20. The rules below were inferred from the
 cycles of RTL simulations of Vitis HLS 2023.2 (docs/fifo-hls.md names the evidence of each):
 
 - a loop begins 2 stages after the last stage of the preceding loop of the process;
@@ -19,10 +19,11 @@ stages between them. One pipelined loop needs a track for each distinct offset o
 first stage of the iteration: iterations overlap, so accesses of different offsets are not in order, but
 accesses of one offset are. The rank of a track is the index of its offset in the ascending offsets of
 each loop. Example: a loop with interval 2, depth 5 and 3 iterations reads x at offset 1 and writes y at
-offset 4. Its two tracks begin with the offset and end with the gap to the next loop:
+offset 4. Its two tracks begin with the offset and end with the gap to the next loop; the gap of
+rank 1 is 0, and is left out:
 
-    rank 0    (1, Repeat(3, (Event(read x), 2)), 4)
-    rank 1    (4, Repeat(3, (Event(write y), 2)), 1)
+    rank 0    (1, Repeat(3, (Event(read x), 2)), 3)
+    rank 1    (4, Repeat(3, (Event(write y), 2)))
 
 Lanes are the FIFOs of one array of streams that an iteration reads. They may be read some stages
 later, which the report does not state. `skew` is the maximum number of these stages: a word is

@@ -19,10 +19,11 @@ from planners.fifo.hls.call import CallModel, block_rams
 from planners.fifo.hls.call_graph import call_graph
 from planners.fifo.hls.call_study import Question, study
 from planners.fifo.hls.depths import fewest_cycles, front, sized, total_cost
-from planners.fifo.hls.pipelines import staged
+from planners.fifo.hls.pipelines import Event, Repeat, staged
 from planners.fifo.hls.synthesis_report import read_report, read_skews
 from planners.fifo.hls.trace import RepeatedIterations, TracedArray
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
+from planners.kernels.stage_times import READ, WRITE
 from tests.both_kernels import BOTH, use
 from tests.planners.fifo import hls_designs as small
 from tests.reference.slow_simulation import Run
@@ -119,6 +120,18 @@ def test_the_last_word_of_a_pipe_is_read_as_soon_as_it_arrives():
     # The source writes word k in stage k + 2. The sink reads it a cycle later, in its stage k + 1, so
     # it is 2 cycles behind; its last stage is 9 + 5 for 10 words and depth 6.
     assert small.model(small.pipe(10)).outcome([2]).cycles == 2 + 9 + 5
+
+
+def test_tracks_are_those_of_the_example_in_the_module():
+    feed = small.loop("feed", [RepeatedIterations(3, ((small.write(0),),))])
+    turns = small.loop("turns", [RepeatedIterations(3, ((small.read(0), small.write(1)),))])
+    pair = small.design(
+        [("source", [(feed, "feed", 1, 2)]), ("double", [(turns, "turns", 2, 5)])],
+        small.fifos(("x", 1), ("y", 1)),
+    )
+    tracks = staged(*pair).processes[1].tracks
+    read, write = Event(((0, READ),)), Event(((1, WRITE),))
+    assert tracks == ((1, Repeat(3, (read, 2)), 3), (4, Repeat(3, (write, 2))))
 
 
 def test_loops_that_are_not_flattened_run_sequentially():
