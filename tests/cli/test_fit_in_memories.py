@@ -9,6 +9,8 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.weights import Model, random_weights
+from planners.memory.command.answer import verified as run_and_compared
+from planners.plan.text import plans_for
 
 TWO = ("--memory", "tcm=2kB", "--memory", "ram=1MB:slow")
 SMALL = ("keyword_spotting:rows=25", "--element-bytes", "1")
@@ -148,15 +150,25 @@ def test_a_hop_keeps_its_rows_in_fast_memory(answer, tmp_path):
     assert found["verified"]["equal"]
 
 
-def test_several_networks_in_turn_share_the_memories(run, answer, tmp_path):
+def test_several_networks_in_turn_share_the_memories(run, answer, tmp_path, monkeypatch):
     names = SMALL[0], "resnet8:resolution=16"
     plans = tmp_path / "plan.json"
+    verified = []
+
+    def recorded(model, plan, seed):
+        verified.append(plan)
+        return run_and_compared(model, plan, seed)
+
+    monkeypatch.setattr("planners.memory.command.work.verified", recorded)
     code, found = answer("fit", *names, "--memory", "sram=16kB", *TWO[-2:], "--verify", "-o", plans)
     assert (code, found["fits"]) == (0, True)
     assert all(one["verified"]["equal"] for one in found["networks"])
     used = [[one["used_bytes"] for one in network["memories"]] for network in found["networks"]]
     assert used[0] == used[1]
     assert sum(used[0]) == found["ram_bytes"]
+    # The plans that ran are the plans in the file, not the plans of each network alone.
+    assert [plan.arena_bytes for plan in verified] == 2 * [found["ram_bytes"]]
+    assert verified == list(plans_for(plans, 2))
     output = run("fit", *names, "--plan", plans)[1]
     assert "2 networks sequentially in sram and ram: fit: " in output
     code, _, err = run("fit", *names, *TWO, "--plot-tradeoff", tmp_path / "front.svg")

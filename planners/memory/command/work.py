@@ -18,6 +18,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.platforms import NANOSECONDS, BoardMemory, platform_named
 from cnn2csdf.streams import as_stream, first_result
+from cnn2csdf.weights import Model
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
@@ -71,15 +72,15 @@ def work(options: argparse.Namespace) -> int:
     if memories and options.plot_tradeoff and len(options.models) > 1:
         raise CsdfError("--plot-tradeoff with --memory is of one network; plan each alone")
     begin = time.perf_counter()
-    answers_found: list[tuple[Network, Fit, Check | None]] = []
+    models: list[Model] = []
+    fits: list[Fit] = []
     for source, plan in zip(options.models, _given_plans(options), strict=True):
         # Ctrl-C ends the searches of all networks: those that follow have their first plans only.
-        is_interrupted = any(fit.reason.has(Ended.INTERRUPTED) for _, fit, _ in answers_found)
-        answers_found.append(
-            _fitted(source, plan, options, memories, is_interrupted=is_interrupted)
-        )
-    networks = [network for network, _, _ in answers_found]
-    fits = [fit for _, fit, _ in answers_found]
+        is_interrupted = any(fit.reason.has(Ended.INTERRUPTED) for fit in fits)
+        model, fit = _fitted(source, plan, options, memories, is_interrupted=is_interrupted)
+        models.append(model)
+        fits.append(fit)
+    networks = [model.network for model in models]
     seconds = time.perf_counter() - begin
     if not memories and any(fit.platform is not None for fit in fits):
         shared.remark_on_platform("csdf fit", options)
@@ -91,8 +92,11 @@ def work(options: argparse.Namespace) -> int:
 
         fits = list(taking_turns(fits, again))
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
-    checks = [check for _, _, check in answers_found if check is not None]
     shown = [fit.shown.plan for fit in fits]
+    checks = [
+        verified(with_weights("csdf fit", model, options.seed), plan, options.seed)
+        for model, plan in zip(models if options.verify else (), shown, strict=False)
+    ]
     plans = list(zip(networks, shown, strict=True))
     is_fitting = all_of.verdict[0] == Status.FEASIBLE
     written = options.output if is_fitting else None
@@ -187,8 +191,8 @@ def _fitted(
     memories: Sequence[BoardMemory],
     *,
     is_interrupted: bool,
-) -> tuple[Network, Fit, Check | None]:
-    """Return the network of a file or a built-in model, its answer, and the result of a run, if any.
+) -> tuple[Model, Fit]:
+    """Return the model of a file or a built-in model, with weights only for a run, and its answer.
 
     plan: the plan to check. is_interrupted: whether the search ends at once.
     """
@@ -213,11 +217,7 @@ def _fitted(
     if options.hop is not None:
         hop = _beside_window(model.network, window, source, options)
         fit = replace(fit, hop=hop)
-    if not options.verify:
-        return model.network, fit, None
-    weighted = with_weights("csdf fit", model, options.seed)
-    check = verified(weighted, fit.shown.plan, options.seed)
-    return model.network, fit, check
+    return model, fit
 
 
 def _beside_window(
