@@ -284,14 +284,15 @@ def _rounded(network: Network) -> set[str]:
     computed: set[str] = set()
     fed_layers: set[str] = set()
     for layer in network.layers:
-        is_fed = bool(layer.inputs) and layer.inputs[0] in computed
         makes_integers = layer.operator.run_time_result == "integers" or (
             layer.operator.converts and layer.quantization is not None
         )
         if makes_integers:
-            fed_layers |= {layer.name} if is_fed else set()
+            # Only the first input is rounded; a scale and a zero point may follow it.
+            fed_layers |= {layer.name} if layer.inputs[0] in computed else set()
         elif layer.quantization is None and layer.inputs:
             is_exact = layer.operator.converts or layer.operator.moves
+            is_fed = not computed.isdisjoint(layer.inputs)
             computed |= {layer.name} if is_fed or layer.epilogue or not is_exact else set()
     return fed_layers
 

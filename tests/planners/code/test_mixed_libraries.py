@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.dtypes import Arithmetic, Element
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model, random_weights
 from planners.code.frames import random_frame, tolerances
 from planners.code.library import library, write_library
 from planners.code.parts import (
@@ -173,6 +174,25 @@ def test_kernels_for_real_numbers_have_names_of_their_own_among_integers():
     assert not renamed & integers
     for name in ("run", "layer", "stage", "tensor", "sweep", "sweep_parts", "sliced", "LAYER"):
         assert as_real(name) == name
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_rounding_after_a_concatenation_of_any_computed_input_has_a_tolerance(is_first):
+    builder = NetworkBuilder("joined")
+    features = builder.input((3, 6, 6))
+    computed = builder.add(op.Convolution(filters=3, window=WINDOW), features)
+    pair = (computed, features) if is_first else (features, computed)
+    joined = builder.add(op.Concatenation(), *pair)
+    types = Quantization(scales=(2.0**-14,), zero_point=0, element=Element.INT16)
+    builder.output(
+        builder.add(op.Conversion(), joined, element=Element.INT16, quantization=types),
+        name="integers",
+    )
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    frame = random_frame(network, 0)
+    permitted = tolerances(model, frame, run_layer_by_layer(model, frame))
+    assert permitted["integers"] > 0
 
 
 def test_only_outputs_behind_rounded_numbers_have_a_tolerance():
