@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -38,9 +39,8 @@ QUESTION_WORDS = {
     "mcm": "MCM",
     "front": "front",
 }
-MARKS = {  # of verdicts, in LaTeX
+MARKS = {  # of verdicts, in LaTeX; `_mark` has those of valid answers
     AGREES: "=",
-    ABOVE: r"$\geq$",
     DIFFERS: r"$\neq$",
     NO_ANSWER: "--",
     NOT_ASKED: "",
@@ -170,16 +170,23 @@ def _compared_file(
         is_late = isinstance(error, ENDS)
         code = answers.UNKNOWN if is_late else answers.UNUSABLE
         if is_late and reason_of(error).has(Ended.INTERRUPTED):
+            if verdicts:
+                _print_line(path, verdicts, options)
             return ComparedFile(verdicts, code, is_interrupted=True)
         remark(options.program, f"{path}: {error}" if is_late else str(error))
         if options.json_lines:
             row = {"file": path, "error": str(error), "exit_code": code}
             print(answers.json_text(row, indent=None), flush=True)
         return ComparedFile(verdicts, code)
+    _print_line(path, verdicts, options)
+    return ComparedFile(verdicts, answers.ANSWERED)
+
+
+def _print_line(path: str, verdicts: Sequence[Verdict], options: argparse.Namespace) -> None:
+    """Print the verdicts about a file as a line of JSON, with --json-lines."""
     if options.json_lines:
         row = {"file": path, "verdicts": [verdict.to_json() for verdict in verdicts]}
         print(answers.json_text(row, indent=None), flush=True)
-    return ComparedFile(verdicts, answers.ANSWERED)
 
 
 def _examples() -> list[str]:
@@ -295,7 +302,7 @@ def _table(verdicts_of: dict[str, list[Verdict]]) -> str:
     heads = ["graph", *(f"{escaped(tool)} {_word(question)}" for tool, question in asked)]
     rows = []
     for path, verdicts in verdicts_of.items():
-        marks = {(verdict.tool, verdict.question): MARKS[verdict.verdict] for verdict in verdicts}
+        marks = {(verdict.tool, verdict.question): _mark(verdict) for verdict in verdicts}
         name = verdicts[0].graph if verdicts else os.path.basename(path)
         rows.append([escaped(name), *(marks.get(key, "") for key in asked)])
     remarks = [
@@ -305,3 +312,10 @@ def _table(verdicts_of: dict[str, list[Verdict]]) -> str:
         if verdict.verdict == DIFFERS
     ]
     return booktabs(heads, rows, texts=range(len(heads)), remarks=remarks)
+
+
+def _mark(verdict: Verdict) -> str:
+    """Return the sign of a verdict in LaTeX; of a valid answer, the relation of its value to ours."""
+    if verdict.verdict == ABOVE:
+        return r"$\leq$" if Fraction(verdict.theirs) < Fraction(verdict.ours) else r"$\geq$"
+    return MARKS[verdict.verdict]

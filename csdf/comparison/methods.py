@@ -97,24 +97,29 @@ def offered(method: ModuleType) -> tuple[str, ...]:
 def judged(method: ModuleType, question: str, graph: Graph, stop: Stop) -> Judged:
     """Return what is proved of an answer.
 
-    Raises Refused for an answer that breaks a rule, Failed for any other exception of the method or its
-    answer, and CsdfError as the method and the analyses do.
+    Raises Refused for an answer that breaks a rule, Failed for an exception in the code of the method
+    or its answer, InconsistentGraph and GaveUp as the method does, and CsdfError as the analyses do.
     """
     ask: Callable[..., Any] = getattr(method, question)
     platform = equal_processors(PROCESSORS)
     proof_of = {
         "throughput": _proof_of_schedule, "storage": _proof_of_storage, "mapping": _proof_of_mapping,
     }[question]  # fmt: skip
+    begin = time.perf_counter()
     try:
-        begin = time.perf_counter()
         answer = ask(graph, platform) if question == "mapping" else ask(graph)
-        seconds = time.perf_counter() - begin
+    except (InconsistentGraph, GaveUp):
+        raise
+    except Exception as error:  # noqa: BLE001 - code of another package may raise any exception
+        raise Failed(f"{type(error).__name__}: {error}") from None
+    seconds = time.perf_counter() - begin
+    try:
         proof = proof_of(graph, answer, stop)
     except (InvalidArgument, InvalidGraph, model.InvalidMapping) as error:
         raise Refused(str(error)) from None
     except CsdfError:
         raise
-    except Exception as error:  # noqa: BLE001 - code of another package may raise any exception
+    except Exception as error:  # noqa: BLE001 - an answer may be of any type
         raise Failed(f"{type(error).__name__}: {error}") from None
     return Judged(question=question, seconds=seconds, **proof._asdict())
 
@@ -229,8 +234,10 @@ def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds
         return verdict_of(NO_ANSWER, reason=f"its answer could not be judged: {end.reason}")
     except Failed as error:
         return verdict_of(NO_ANSWER, reason=str(error))
-    except CsdfError as error:
+    except Refused as error:
         return verdict_of(DIFFERS, theirs="refused", reason=str(error))
+    except CsdfError as error:
+        return verdict_of(NO_ANSWER, reason=f"its answer could not be judged: {error}")
     spent, begin = judgement.seconds, time.perf_counter()
     try:
         best, is_proved = _best(question, graph, judgement, Stop(seconds))
@@ -245,8 +252,8 @@ def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds
     if best is None or judgement.value is None:
         return verdict_of(DIFFERS, ours, theirs, judgement.words)
     if judgement.value > best and judgement.words != BARE:
-        share = float((judgement.value - best) / best) if best else 0.0
-        return verdict_of(ABOVE, ours, theirs, f"{share:.1%} above ours; {judgement.words}")
+        share = f"{float((judgement.value - best) / best):.1%} " if best else ""
+        return verdict_of(ABOVE, ours, theirs, f"{share}above ours; {judgement.words}")
     if judgement.value < best and not is_proved:
         return verdict_of(
             ABOVE, ours, theirs, f"better than ours, which is not proved; {judgement.words}"

@@ -6,15 +6,21 @@ import subprocess
 import sys
 import textwrap
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from csdf.cli import compare
+from csdf.comparison.comparison import Verdict
 from csdf.comparison.methods import Refused, compare_method, judged
+from csdf.errors import CsdfError, InvalidArgument, InvalidGraph
 from csdf.io.graph_files import read_graph
 from csdf.io.sdf3 import initial_phases
 from csdf.mapping.search import best_mapping
+from csdf.model.builder import GraphBuilder
+from csdf.model.schedule import PeriodicSchedule
 from csdf.time_limit import Stop
 from tests.cli.running import GRAPHS
 from tests.docs.pages import ROOT, blocks_of
@@ -307,6 +313,57 @@ def test_a_method_that_fails_has_no_answer():
     method = SimpleNamespace(__name__="method", throughput=throughput)
     (found,) = compare_method("m", method, read_graph(EXAMPLE), seconds=5.0, stop=Stop())
     assert (found.verdict, found.reason) == ("no answer", "KeyError: 'alpha'")
+
+
+@pytest.mark.parametrize(
+    "error", [CsdfError("no rate"), InvalidGraph("no actor"), InvalidArgument("no number")]
+)
+def test_an_error_of_the_project_that_a_method_raises_is_no_answer(error):
+    def throughput(graph):
+        raise error
+
+    method = SimpleNamespace(__name__="method", throughput=throughput)
+    (verdict,) = compare_method("m", method, read_graph(EXAMPLE), seconds=5.0, stop=Stop())
+    assert (verdict.verdict, verdict.reason) == ("no answer", f"{type(error).__name__}: {error}")
+
+
+def test_a_valid_schedule_of_a_graph_of_unlimited_speed_is_above_ours_without_a_share():
+    graph = GraphBuilder("pair").actor("a", 1).actor("b", 1).channel("a", 1, "b", 1).graph()
+    schedule = PeriodicSchedule(
+        period=Fraction(50), starts={"a": (Fraction(0),), "b": (Fraction(1),)},
+        recurrence={"a": Fraction(50), "b": Fraction(50)},
+    )  # fmt: skip
+    method = SimpleNamespace(__name__="method", throughput=lambda graph: schedule)
+    (verdict,) = compare_method("m", method, graph, seconds=5.0, stop=Stop())
+    assert (verdict.verdict, verdict.ours, verdict.theirs) == ("valid", "0", "50")
+    assert verdict.reason == "above ours; its schedule is valid, for ever"
+
+
+def verdict_of(verdict, ours, theirs):
+    return Verdict(
+        graph="g", tool="m", question="mapping", verdict=verdict, ours=ours, theirs=theirs,
+        reason="", seconds=0.0, own_seconds=0.0,
+    )  # fmt: skip
+
+
+def test_the_mark_of_a_valid_answer_in_latex_is_its_relation_to_ours():
+    pairs = ("9", "25/2"), ("13", "25/2")
+    rows = {f"{ours}.xml": [verdict_of("valid", ours, theirs)] for ours, theirs in pairs}
+    marks = re.findall(r"\\[gl]eq", compare._table(rows))
+    assert marks == [r"\geq", r"\leq"]
+
+
+def test_ctrl_c_within_a_file_keeps_its_verdicts_in_lines_of_json(run, install, monkeypatch):
+    def interrupted(*_, **__):
+        yield verdict_of("agrees", "12", "12")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compare, "_compared", interrupted)
+    code, output, remarks = run("compare", EXAMPLE, *install(), "--json-lines")
+    (line,) = map(json.loads, output.splitlines())
+    assert (code, line["file"]) == (3, str(EXAMPLE))
+    assert [verdict["ours"] for verdict in line["verdicts"]] == ["12"]
+    assert "interrupted" in remarks
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory of programs is limited on Linux only")
