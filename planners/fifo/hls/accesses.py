@@ -1,7 +1,8 @@
 """Accesses of FIFOs in a table, for designs of other tools: process, loop, iteration, FIFO, stage.
 
 A file has a line `process,loop,iteration,fifo,read|write,stage` for each access, in the order of the
-program. Lines that begin with # state intervals, depths and widths:
+program. Lines that begin with # and have settings state intervals, depths and widths; the line of a
+loop precedes its accesses. Other lines that begin with # are remarks.
 
     # loop PROCESS LOOP interval=1 depth=12
     # fifo NAME bits=32 depth=16
@@ -98,6 +99,7 @@ class _Table:
         self.processes: dict[str, _Process] = {}
         self._fifos: dict[str, _Fifo] = {}
         self._loop_settings: dict[tuple[str, str], dict[str, int]] = {}
+        self._accessed: set[tuple[str, str]] = set()  # loops with accesses, by process and name
         self._fifo_settings: dict[str, dict[str, int]] = {}
 
     def add(self, where: str, number: int, row: list[str]) -> None:
@@ -127,6 +129,7 @@ class _Table:
         if loop != process.loop:
             process.loop = loop
             process.loop_begin = process.last + LOOP_GAP if process.accesses else 0
+        self._accessed.add((name, loop))
         stage_in_process = _natural(stage, where, "stage")
         if settings := self._loop_settings.get((name, loop)):
             begin = process.loop_begin
@@ -138,7 +141,7 @@ class _Table:
 
     def _add_settings(self, where: str, words: list[str]) -> None:
         """Add the words `loop PROCESS LOOP interval=N depth=N` or `fifo NAME bits=N depth=N`."""
-        if len(words) < 2 or words[0] not in ("loop", "fifo"):
+        if words[:1] not in (["loop"], ["fifo"]) or not any("=" in word for word in words[2:]):
             return  # a remark for people
         names = words[1:3] if words[0] == "loop" else words[1:2]
         settings: dict[str, int] = {}
@@ -154,7 +157,13 @@ class _Table:
         elif len(names) < 2 or not {"interval", "depth"} <= settings.keys():
             raise UnreadableFile(f"{where}: expected # loop PROCESS LOOP interval=N depth=N")
         else:
-            self._loop_settings[names[0], names[1]] = settings
+            key = names[0], names[1]
+            if key in self._accessed and self._loop_settings.get(key) != settings:
+                raise UnreadableFile(
+                    f"{where}: loop {key[1]!r} of process {key[0]!r} has accesses before this line; "
+                    "write the line before them"
+                )
+            self._loop_settings[key] = settings
 
     def design(self) -> StagedDesign:
         """Return the design; a FIFO without settings has words of 32 bits."""

@@ -575,6 +575,21 @@ def test_a_table_that_makes_no_sense_is_refused_by_its_line(tmp_path, line, says
         read_accesses(path)
 
 
+def test_lines_of_loops_precede_their_accesses_and_lines_without_settings_are_remarks(tmp_path):
+    path = tmp_path / "accesses.csv"
+    loop = "# loop a l interval=2 depth=3"
+    lines = ["# fifo depths are guesses", "# loop order is random", loop, "a,l,4,x,write,1"]
+    lines += [loop, "b,m,0,x,read,3"]  # the same line again changes nothing
+    path.write_text("\n".join(lines))
+    assert [process.stages for process in read_accesses(path).processes] == [10, 3]
+    path.write_text("\n".join([*lines, "# loop a l interval=3 depth=3"]))
+    with pytest.raises(UnreadableFile, match=r"csv:7: loop 'l' of process 'a' has accesses before"):
+        read_accesses(path)
+    path.write_text("\n".join([*lines, "# loop b m interval=3 depth=3"]))
+    with pytest.raises(UnreadableFile, match=r"csv:7: loop 'm' of process 'b' has accesses before"):
+        read_accesses(path)
+
+
 SOURCE = """void top() {
   hls::stream<int> lane[2];
   #pragma HLS stream depth=8 variable=lane // deep
