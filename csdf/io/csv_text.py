@@ -8,7 +8,6 @@ Source: OWASP, CSV Injection.
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable
 
@@ -17,11 +16,18 @@ GUARDED = re.compile(r"'+[=+\-@\t\r]")
 NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?(?:e[+-]?[0-9]+)?")
 
 
+class _Lines(list[str]):
+    """The lines of a writer of CSV."""
+
+    write = list.append
+
+
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
     """Return rows as lines of CSV, each ended; what begins like a formula is guarded by a `'`."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(map(_guarded, row) for row in rows)
-    return text.getvalue()
+    lines = _Lines()
+    # The writer quotes cells with the characters of its line end, and a reader ends lines at "\r", too.
+    csv.writer(lines, lineterminator="\r\n").writerows(map(_guarded, row) for row in rows)
+    return "".join(f"{line[:-2]}\n" for line in lines)
 
 
 def unguarded(cell: str) -> str:

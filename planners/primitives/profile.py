@@ -17,8 +17,8 @@ So the time of a network is the sum over its layers and over the connections who
 layout. Times are integers, in nanoseconds, of one frame.
 
 A table begins with lines "# name: value", all of which may be missing: network, processor, cores,
-threads, library, element_type, and "# state: unfinished" if layers are missing. A line of column names
-follows, in any order:
+threads, library, element_type, and "# state: unfinished" if layers are missing. A value with outer
+spaces or control characters is a JSON string. A line of column names follows, in any order:
 
     layer               required
     primitive           required; empty in the row of a layout transformation
@@ -36,8 +36,10 @@ follows, in any order:
 from __future__ import annotations
 
 import csv
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from io import StringIO
 from itertools import chain
@@ -155,6 +157,8 @@ def _require_valid(entry: LayerProfile | TransformProfile, title: str) -> None:
         value = getattr(entry, name)
         if name.endswith("_layout") and value not in LAYOUTS:
             raise InvalidPlan(f"{title}: there is no layout {value!r}, only {', '.join(LAYOUTS)}")
+        if value == "":
+            raise InvalidPlan(f"{title}: {name} is empty; expected a name")
         if isinstance(value, int) and value < 0:
             raise InvalidPlan(f"{title}: {name} is {value}; expected 0 or more")
 
@@ -223,7 +227,7 @@ def profile_text(profile: Profile) -> str:
         field.name: str(getattr(profile.machine, field.name)) for field in fields(TimingMachine)
     }
     stated |= {} if profile.is_whole else {"state": UNFINISHED}
-    head = (f"# {name}: {' '.join(value.split())}\n" for name, value in stated.items())
+    head = (f"# {name}: {_header_text(value)}\n" for name, value in stated.items())
     entries: tuple[LayerProfile | TransformProfile, ...] = (*profile.layers, *profile.transforms)
     empty = dict.fromkeys(COLUMNS, "") | {"parameter_bytes": 0}
     rows = (
@@ -231,6 +235,19 @@ def profile_text(profile: Profile) -> str:
         for entry in entries
     )
     return "".join(head) + csv_text(chain([COLUMNS], (list(row.values()) for row in rows)))
+
+
+def _header_text(value: str) -> str:
+    """Return a value of the first lines, as a JSON string where it is not the same after reading."""
+    is_plain = value.isprintable() and value == value.strip() and value[:1] not in ("", '"')
+    return value if is_plain else json.dumps(value)
+
+
+def _header_value(text: str) -> str:
+    with suppress(ValueError):
+        if text.startswith('"'):
+            return str(json.loads(text))
+    return text
 
 
 def _columns(entry: Any) -> dict[str, str]:
@@ -260,7 +277,7 @@ def parsed_profile(text: str, *, name: str) -> Profile:
         len(lines),
     )
     pairs = (line.removeprefix("#").partition(":") for line in lines[:front])
-    stated = {key.strip(): value.strip() for key, _, value in pairs if value.strip()}
+    stated = {key.strip(): _header_value(value.strip()) for key, _, value in pairs if value.strip()}
     layers, transforms = _entries(_rows(lines[front:], name, front), name)
     machine = _stated_machine(stated, name)
     try:

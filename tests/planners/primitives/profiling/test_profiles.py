@@ -89,10 +89,27 @@ def test_a_profile_is_read_back_as_it_was_written(tmp_path):
     path = tmp_path / "profile.csv"
     write_profile(path, small_profile())
     assert read_profile(path) == small_profile()
-    # U+2028 separates lines for `str.splitlines`.
-    layers = (replace(small_profile().layers[0], layer="first\u2028second\nthird"),)
-    named = replace(small_profile(), layers=layers, transforms=())
-    assert parsed_profile(profile_text(named), name="named.csv") == named
+
+
+@pytest.mark.parametrize(  # U+2028 separates lines for `str.splitlines`
+    "name",
+    ["first\u2028second\nthird", "a\rb", "\ra", "a\r\nb", "a  b", " a ", '"a"', "'-a", "\\n"],
+)
+def test_odd_names_are_read_back_as_they_were_written(name, tmp_path):
+    layers = (replace(small_profile().layers[0], layer=name),)
+    machine = replace(small_profile().machine, processor=name)
+    named = replace(small_profile(), network=name, machine=machine, layers=layers, transforms=())
+    write_profile(tmp_path / "named.csv", named)
+    assert read_profile(tmp_path / "named.csv") == named
+
+
+def test_an_empty_name_is_refused_before_it_is_written():
+    with pytest.raises(InvalidPlan, match="layer is empty; expected a name"):
+        replace(small_profile().layers[0], layer="")
+    with pytest.raises(InvalidPlan, match="producer is empty; expected a name"):
+        replace(small_profile().transforms[0], producer="")
+    unnamed = replace(small_profile(), network="")
+    assert parsed_profile(profile_text(unnamed), name="named.csv") == unnamed
 
 
 def test_a_table_from_elsewhere_needs_the_documented_columns_only():
