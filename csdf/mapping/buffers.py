@@ -10,7 +10,7 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.arguments import public
 from csdf.mapping.binding import SPACE, bound_graph, buffer_sides, buffered_channel, require_valid
 from csdf.mapping.model import Buffer, Mapping, Platform
-from csdf.mapping.throughput import MappedThroughput, ordered_throughput
+from csdf.mapping.throughput import MappedThroughput, busy_times, ordered_throughput
 from csdf.model.exact import Exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
@@ -111,6 +111,7 @@ class _BufferedMapping:
 
     def __init__(self, graph: Graph, platform: Platform, mapping: Mapping, unit: str) -> None:
         self._mapping, self._repetitions = mapping, repetition_vector(graph)
+        self._busy = busy_times(graph, platform, mapping)
         sides = buffer_sides(graph, platform, mapping)
         self._buffers = [(channel, side) for channel, listed in sides.items() for side in listed]
         choice, firings = SearchSpace(unit=unit), firings_each(len(self._buffers))
@@ -170,4 +171,4 @@ class _BufferedMapping:
                 free = capacity - self._occupied[index]
                 channels.append(replace(channel, initial_tokens=free))
         bound = replace(self._bound, channels=tuple(channels), origin=None)
-        return ordered_throughput(bound, self._mapping, self._repetitions)
+        return ordered_throughput(bound, self._mapping, self._repetitions, self._busy)

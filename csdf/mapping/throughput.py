@@ -19,13 +19,13 @@ from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.throughput import throughput
 from csdf.arguments import public
 from csdf.errors import CsdfError
-from csdf.mapping.binding import bound_graph, require_valid
+from csdf.mapping.binding import bound_graph, durations_on, require_valid
 from csdf.mapping.model import Mapping, Platform, StaticOrder
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.indexed import indexed
 from csdf.model.shown import Shown
 from csdf.model.untimed import UntimedRun
-from csdf.time_limit import Budget, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,8 @@ class MappedThroughput(Shown):
     period: long-run time of one iteration of the application, in units of the user; None for a
     deadlock, 0 if it is unlimited. critical_cycle: its proof; channels `p: a before b` are orders,
     actors `c (transfer)` are transfers. deadlock: a description; blocked: the channels of a cycle of
-    blocked actors, or (). utilization: the share of the time in which each processor is busy.
+    blocked actors, or (). utilization: the share of the time in which each processor executes firings;
+    on a processor with a slice at most slice / wheel.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("period", "critical_cycle", "deadlock", "utilization")
@@ -60,22 +61,41 @@ def mapped_throughput(
     """
     require_valid(graph, platform, mapping)
     bound = bound_graph(graph, platform, mapping, is_conservative=True)
-    return ordered_throughput(bound, mapping, repetition_vector(graph), budget=budget)
+    busy = busy_times(graph, platform, mapping)
+    return ordered_throughput(bound, mapping, repetition_vector(graph), busy, budget=budget)
+
+
+def busy_times(graph: Graph, platform: Platform, mapping: Mapping) -> dict[str, Fraction]:
+    """Return the time of the firings of an iteration on each processor, in units of the user.
+
+    On a processor with a slice the time outside the slice is not counted.
+    """
+    busy = dict.fromkeys(mapping.orders, Fraction(0))
+    repetitions = repetition_vector(graph)
+    for actor, core in mapping.binding.items():
+        durations = durations_on(graph.actor(actor), platform.core(core))
+        busy[core] += sum(durations) * repetitions[actor] // len(durations) * graph.time_unit
+    return busy
 
 
 def ordered_throughput(
-    bound: Graph, mapping: Mapping, repetitions: dict[str, int], *, budget: Budget = None
+    bound: Graph,
+    mapping: Mapping,
+    repetitions: Map[str, int],
+    busy: Map[str, Fraction],
+    *,
+    budget: Budget = None,
 ) -> MappedThroughput:
     """Return the throughput of a bound graph (`bound_graph`) with the static orders of a mapping.
 
-    repetitions: of the actors of the application.
+    repetitions: of the actors of the application. busy: the time of an iteration on each processor.
     """
+    stop = stop_of(budget)
     try:
-        ordered = ordered_graph(bound, mapping.orders)
+        ordered = ordered_graph(bound, mapping.orders, stop)
     except OrderDeadlock as error:
         return _stuck(str(error), error.blocked)
     slowest = None
-    stop = stop_of(budget)
     for part in _parts(ordered):
         unmapped = throughput(part, budget=stop)
         if unmapped.deadlock is not None:
@@ -95,7 +115,7 @@ def ordered_throughput(
         period=slowest[0],
         critical_cycle=slowest[1],
         deadlock=None,
-        utilization=_utilization(bound, mapping, repetitions, slowest[0]),
+        utilization={core: time / slowest[0] for core, time in busy.items() if slowest[0]},
     )
 
 
@@ -130,19 +150,6 @@ def _parts(graph: Graph) -> list[Graph]:
     ]
 
 
-def _utilization(
-    bound: Graph, mapping: Mapping, repetitions: dict[str, int], period: Fraction
-) -> dict[str, Fraction]:
-    if not period:
-        return {}
-    busy = dict.fromkeys(mapping.orders, Fraction(0))
-    for actor, core in mapping.binding.items():
-        durations = bound.actor(actor).durations
-        work = sum(durations) * repetitions[actor] // len(durations)
-        busy[core] += work * bound.time_unit
-    return {core: time / period for core, time in busy.items()}
-
-
 class OrderDeadlock(CsdfError):
     """Static orders that deadlock.
 
@@ -169,18 +176,20 @@ class Marking:
     places: dict[str, int]
 
 
-def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
+def ordered_graph(graph: Graph, orders: Map[str, StaticOrder], stop: Stop) -> Graph:
     """Return the graph whose self-timed execution obeys the static orders.
 
     The graph begins with the tokens and phases after the prefixes. So its transient differs from the
     transient of the mapping, but its period is equal. The phases of an actor become the least common
     multiple of its phases and its firings in the list. The channel `p: a before b` carries a token
     from each firing of a to the next firing on p, if that is a firing of b. So the actors of a
-    processor fire one at a time. Raises OrderDeadlock if the prefixes deadlock. Source: Damavandpeyma
-    et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for SDF graphs.
+    processor fire one at a time. Raises OrderDeadlock if the prefixes deadlock, and as the stop does.
+    Source: Damavandpeyma et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for SDF
+    graphs.
     """
     run = _OrderedRun(graph, orders)  # until every prefix is done
     while not run.is_done():
+        stop.look()
         if not run.step():
             raise OrderDeadlock(run.waiting(), run.blocked())
     marking = run.marking()

@@ -9,7 +9,7 @@ import pytest
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latency import dependency_latency, iteration_times
 from csdf.analysis.liveness import deadlock
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, GaveUp
 from csdf.generation import GraphShape, random_graph
 from csdf.mapping.execution import mapped_execution
 from csdf.mapping.model import (
@@ -22,8 +22,9 @@ from csdf.mapping.model import (
     StaticOrder,
 )
 from csdf.mapping.nsoc import read_nsoc
-from csdf.mapping.throughput import mapped_throughput
+from csdf.mapping.throughput import mapped_throughput, ordered_graph
 from csdf.model.builder import GraphBuilder
+from csdf.time_limit import Stop
 from tests.research_data import graph_of
 from tests.shared_data import SHARED, each
 
@@ -68,6 +69,14 @@ def test_a_prefix_fills_the_pipeline():
     # p: a, then a c a c: c of one iteration beside b of the next; p works for 6 of 6 time units.
     found = mapped_throughput(chain(), TWO, on_two("a|ac", "b"))
     assert (found.period, found.utilization) == (6, {"p": 1, "q": Fraction(1, 2)})
+
+
+def test_the_budget_includes_the_prefixes():
+    with pytest.raises(GaveUp):
+        mapped_throughput(chain(), TWO, on_two("ac" * 1000 + "|ac", "b"), budget=0)
+    stop = Stop(steps=3)
+    with pytest.raises(GaveUp):
+        ordered_graph(chain(), on_two("ac" * 1000 + "|ac", "b").orders, stop)
 
 
 def test_two_iterations_in_a_list_are_one_and_one():
@@ -125,6 +134,10 @@ def test_a_slice_makes_work_wait_for_its_turn():
     # At any time: 5 + 2 * 7. Together: 3 time units of work in 10.
     assert mapped_throughput(graph, platform, mapping).period == 19
     assert mapped_execution(graph, platform, mapping).period == Fraction(50, 3)
+    # The processor executes the firing for 5 of 19 time units; it waits for its slice in the others.
+    assert mapped_throughput(graph, platform, mapping).utilization == {"p": Fraction(5, 19)}
+    half = Platform(name="half", cores=(Core(name="p", wheel=10, slice=5),))
+    assert mapped_throughput(graph, half, mapping).utilization == {"p": Fraction(1, 2)}
 
 
 @pytest.mark.parametrize(
