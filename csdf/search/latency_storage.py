@@ -12,6 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
 from csdf.analysis.bound_channels import is_single_firing_loop
@@ -255,14 +256,16 @@ class ReleasePaths:
     def latency(self, channels: tuple[Channel, ...]) -> LongestPath:
         """Return the latency with these channels, all without a capacity."""
         layers = self._pairing.distance + 1
-        dependencies = list(self._orders)
-        for channel in channels:
-            dependencies += self._dependencies(channel)
-        if len(dependencies) * layers > MOST_DEPENDENCIES:
-            raise CsdfError(
-                f"graph {self._graph.name!r} has {len(dependencies)} dependencies between firings over "
-                f"{layers} iterations; latencies are computed for at most {MOST_DEPENDENCIES}"
-            )
+        dependencies: list[_Dependency] = []
+        # The limit is checked before the dependencies of the next channel, which may fill the memory.
+        for listed in chain([self._orders], map(self._dependencies, channels)):
+            dependencies += listed
+            if len(dependencies) * layers > MOST_DEPENDENCIES:
+                raise CsdfError(
+                    f"graph {self._graph.name!r} has at least {len(dependencies)} dependencies between "
+                    f"firings over {layers} iterations; latencies are computed for at most "
+                    f"{MOST_DEPENDENCIES}"
+                )
         starts, reasons = self._longest(dependencies, layers)
         return self._latest(starts, reasons, layers)
 
@@ -272,12 +275,13 @@ class ReleasePaths:
             return self._known[key]
         producer = self._graph.actor(channel.producer)
         count = self._repetitions[producer.name]
-        listed = awaited_firings(
+        awaited = awaited_firings(
             producer,
             channel,
             self._repetitions[channel.consumer],
             is_single=producer.name in self._single,
         )
+        listed = islice(awaited, MOST_DEPENDENCIES + 1)  # `latency` refuses more
         dependencies = self._known[key] = []
         for firing, source in listed:
             distance, index = divmod(source, count)

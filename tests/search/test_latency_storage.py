@@ -7,6 +7,7 @@ import pytest
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.expansion import awaited_firings
 from csdf.analysis.latency import dependency_distance
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.throughput import throughput
@@ -14,6 +15,7 @@ from csdf.errors import CsdfError
 from csdf.generation import GraphShape, random_graph
 from csdf.mapping.latency import source_latency, with_clock
 from csdf.model.builder import GraphBuilder
+from csdf.search import latency_storage
 from csdf.search.latency_storage import storage_for_latency
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace, least_capacity
@@ -21,6 +23,23 @@ from csdf.status import Status
 from tests.mapping.test_least_buffers import divided
 
 TRIED = 30  # choices of one token less, where there are more
+
+
+def test_the_dependencies_of_later_channels_are_not_built_beyond_the_limit(monkeypatch):
+    built = []
+
+    def counted(*words, **options):
+        for pair in awaited_firings(*words, **options):
+            built.append(pair)
+            yield pair
+
+    monkeypatch.setattr(latency_storage, "awaited_firings", counted)
+    monkeypatch.setattr(latency_storage, "MOST_DEPENDENCIES", 2500)
+    builder = GraphBuilder("wide").actor("a", 1).actor("b", 1).actor("c", 1)
+    graph = builder.channel("a", 1000, "b", 1).channel("b", 1, "c", 1).graph()
+    with pytest.raises(CsdfError, match=r"at least 3001 dependencies .* at most 2500"):
+        storage_for_latency(graph, "a", "c", period=2000, latency=9000)
+    assert len(built) == 1000  # of the first channel alone; 2001 further ones order the firings
 
 
 def fork():
