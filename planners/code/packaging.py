@@ -26,7 +26,9 @@ PROJECTS = (CMAKE, MAKE, PLATFORMIO, ESP_IDF, ZEPHYR, ARDUINO)
 UNVERSIONED = "0.0.0"  # of a library whose author gives none: build systems ask for a number
 MODEL_LINE, TARGET_LINE = "Model: ", "Target: "  # begin lines of a banner
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_EXPRESSION = re.compile(r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*(?:[ ()]+[A-Za-z0-9.+:-]+)*\)*")
+_OPERATOR = "(?:AND|OR|WITH|and|or|with)"  # of SPDX expressions
+_NAME = rf"(?!{_OPERATOR}(?:[ )]|$))[A-Za-z0-9][A-Za-z0-9.+:-]*"
+_NAMES = rf" *{_NAME}(?: +{_OPERATOR} +{_NAME})* *"
 _ADDRESS = re.compile(r"https?://[^\s/\"\\]+[^\s\"\\]*")
 
 
@@ -47,6 +49,14 @@ class ModelSource:
 
 def _is_line(text: str) -> bool:
     return bool(text.strip()) and text.isprintable()
+
+
+def _is_expression(text: str) -> bool:
+    """Whether a text is an SPDX expression: names joined by operators, with pairs of parentheses."""
+    inner = text
+    while (shorter := re.sub(rf"\({_NAMES}\)", " x ", inner)) != inner:
+        inner = shorter  # an innermost pair of parentheses is like a name
+    return text == text.strip() and re.fullmatch(_NAMES, inner) is not None
 
 
 def _is_date(text: str) -> bool:
@@ -84,7 +94,7 @@ class Package:
             (
                 "model licence",
                 self.model_license,
-                _EXPRESSION.fullmatch,
+                _is_expression,
                 "an SPDX expression, such as MIT",
             ),
             ("date", self.date, _is_date, "year-month-day, such as 2026-01-31"),

@@ -156,6 +156,7 @@ def test_no_author_is_made_up_for_arduino():
         ("url", "example.org"),
         ("date", "2026-02-30"),
         ("model_license", "MIT, mostly"),
+        *(("model_license", text) for text in ("((MIT", "MIT)", "MIT MIT", "MIT OR", "OR", "A(B)")),
         ("projects", ("scons",)),
     ],
 )
@@ -185,6 +186,14 @@ def test_each_file_with_comments_names_its_licence():
     assert SPDX in files["LICENSE"]
     assert '#define SMALL_VERSION "1.2.0"\n' in files["include/small.h"]
     assert " * Author: A. Person\n" in files["src/small_weights.c"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["MIT", "GPL-2.0+", "((MIT))", "(MIT OR (A-1.0 AND B)) AND C", "GPL-2.0 WITH Or-exception"],
+)
+def test_spdx_expressions_are_licences_of_models(text):
+    assert Package(model_license=text).whole_license.count(text) == 1
 
 
 def test_weights_name_the_licence_of_their_model():
