@@ -30,8 +30,10 @@ def headline(findings: GraphFindings) -> str:
         above = "" if high is None else f", upper bound {exact(high)}"
         return f"The period was not found within the time limit: lower bound {exact(low)}{above}."
     if result.deadlock is not None:
-        names = listed(tuple(firing.actor for firing in result.deadlock.cycle))
-        return f"The graph deadlocks: {names} wait for one another and can never go on."
+        names = tuple(firing.actor for firing in result.deadlock.cycle)
+        if len(names) == 1:
+            return f"The graph deadlocks: {listed(names)} waits for itself and can never go on."
+        return f"The graph deadlocks: {listed(names)} wait for one another and can never go on."
     if not result.period or result.critical_cycle is None:
         return (
             "Nothing limits this graph: none of its cycles takes time, so its period is 0 "

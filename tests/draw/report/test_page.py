@@ -7,7 +7,14 @@ from fractions import Fraction
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.draw.graph_drawing import EXCERPT, MOST_ACTORS
-from csdf.draw.report.advice import best_buy, changes, front_data, status_in_words, waiting
+from csdf.draw.report.advice import (
+    best_buy,
+    changes,
+    front_data,
+    headline,
+    status_in_words,
+    waiting,
+)
 from csdf.draw.report.findings import FasterActor, GraphFindings
 from csdf.draw.report.markup import MOST_ROWS, Cell, Row, sortable
 from csdf.draw.report.page import Compared, Origin, ReadFile, report_page
@@ -41,6 +48,12 @@ def front(*pairs, complete=True, lower=99):
         points=tuple(points), is_complete=complete, lower_bound=lower,
         best_period=Fraction(pairs[-1][1]), reason="told so", evaluations=1,
     )  # fmt: skip
+
+
+def test_an_actor_that_waits_for_its_own_tokens_waits_for_itself():
+    graph = GraphBuilder("stuck").actor("a", 1).channel("a", 1, "a", 1).graph()
+    assert "deadlocks: “a” waits for itself and can never go on" in headline(findings(graph))
+    assert "“a” and “b” wait for one another" in headline(findings(ring(tokens=0)))
 
 
 def test_a_page_is_well_formed_and_loads_nothing():
