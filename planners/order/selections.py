@@ -91,7 +91,8 @@ class SelectionSearch:
         if self.best is not None and self.best.bytes <= self._peak_limit:
             return self._bound_of_all
         bounds = [bound for bound, _ in self._remaining()]
-        return min(bounds if self.best is None else [*bounds, self.best.bytes])
+        bounds += [] if self.best is None else [self.best.bytes]
+        return min(bounds, default=self._bound_of_all)  # no selection has an order
 
     @property
     def is_complete(self) -> bool:

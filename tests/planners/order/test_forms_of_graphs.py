@@ -153,6 +153,18 @@ def test_a_price_limit_below_the_least_price_is_refused():
         plan_order(problem, price_limit=3)
 
 
+def test_a_search_without_any_order_of_a_selection_has_a_lower_bound():
+    option = StepAlternative(reads=("x",), sizes={"y": 1}, price=0)
+    steps = (
+        Step(name="a", reads=("x",), writes=("y",), alternatives=(option, option), earliest=1),
+        Step(name="b", reads=("y",), writes=("z",)),
+    )
+    problem = OrderProblem(name="late", sizes={"x": 1, "y": 1, "z": 1}, steps=steps, outputs=())
+    search = SelectionSearch(problem, plan_order)
+    search.run(Stop())
+    assert (search.best, search.lower_bound) == (None, 0)
+
+
 def test_positions_that_no_order_keeps_are_refused():
     steps = (
         Step(name="a", reads=("x",), writes=("y",), earliest=1),
