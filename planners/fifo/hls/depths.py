@@ -370,10 +370,6 @@ class _CallSearch:
         self._goal = goal
         return self._search.cheapest_of_all(fast_enough(None if goal is None else Fraction(goal)))
 
-    def end(self, depths: Sequence[int]) -> Depths:
-        """The largest depths that cost no more."""
-        return tuple(self._search.end(index, depth) for index, depth in enumerate(depths))
-
 
 def front(
     model: CallModel, *, objective: str = "bits", stop: Stop
@@ -441,7 +437,6 @@ def _stepped_front(
         part = stop.finishing().part(effort=FASTEST)
         fastest = _FewestBits(model, minimum, "bits", part, is_full_rate=True).answer()
         if fastest.depths and (not points or (fastest.cycles or 0) < (points[-1].cycles or 0)):
-            depths = search.end(fastest.depths)
             cost = total_cost(model, fastest.depths, objective)
             points.append(
                 replace(
