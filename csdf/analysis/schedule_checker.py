@@ -37,10 +37,10 @@ def check_schedule(graph: Graph, firings: Iterable[Firing]) -> None:
 
 @public
 def check_periodic_schedule(graph: Graph, schedule: PeriodicSchedule, *, firings: Positive) -> None:
-    """Raise InvalidSchedule unless the first this many firings of every actor obey the graph.
+    """Raise InvalidSchedule unless the first firings of every actor obey the graph.
 
-    A periodic schedule lists infinitely many; firings of one actor whose partners are not in the list
-    are checked up to the last partner.
+    firings: the number of phase cycles of each actor, so an actor with 3 phases has 3 * firings
+    firings. Of these, firings that need tokens or space of later firings are not checked.
     """
     listed = [
         Firing(
