@@ -24,7 +24,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -113,14 +113,17 @@ def split_digits(digits: Sequence[Digit], dims: Dims) -> IndexMap:
     return tuple(index_map)
 
 
+def slowest_first(digits: Iterable[Digit]) -> list[Digit]:
+    """Return digits in the order of a feature map in memory, the slowest first."""
+    return sorted(digits, key=lambda digit: (MEMORY_AXES.index(digit.axis), -digit.stride))
+
+
 def covering_digits(axis: str, digits: Sequence[Digit], shape: Shape) -> list[Digit]:
     """Return the digits of one axis by descending stride.
 
     Raises NoIndexMap unless they cover the axis: a tensor that selects part of an axis does not.
     """
-    digits_of_axis = sorted(
-        (digit for digit in digits if digit.axis == axis), key=lambda digit: -digit.stride
-    )
+    digits_of_axis = slowest_first(digit for digit in digits if digit.axis == axis)
     size = shape.dims[AXES.index(axis)]
     if merged(digits_of_axis) != whole_axis(axis, size):
         raise NoIndexMap
@@ -136,25 +139,25 @@ def digits_by_axis(index_map: IndexMap, shape: Shape) -> list[Digit]:
 def groups_and_heads(batch: Sequence[DimDigits], shape: Shape) -> tuple[int, int]:
     """Return the numbers of groups of rows and of heads that the batch dims of a product enumerate.
 
-    Groups are outer digits of the rows, before all heads; heads are the columns, or the outermost digit
+    Groups are outer digits of the rows, before all heads; heads are all columns, or the outermost digit
     of the channels of a one-column map. Raises NoIndexMap for any other batch dim. For 2 groups of 3
     rows and 4 heads as columns:
 
     >>> groups_and_heads([(Digit("Y", 3, 2),), (Digit("X", 1, 4),)], Shape(dims=(8, 6, 4)))
     (2, 4)
     """
-    group_rows, heads = shape.height, 1
+    rows_of_group, heads = shape.height, 1
     for digit in flattened(batch):
-        # An outermost digit spans the whole axis, or the rows of a group of the digits before.
-        span = digit.stride * digit.size
-        is_channel_head = digit.axis == "C" and shape.width == 1 and span == shape.channels
-        if digit.axis == "Y" and span == group_rows and heads == 1:
-            group_rows = digit.stride
-        elif digit == Digit("X", 1, shape.width) or is_channel_head:
+        positions = digit.stride * digit.size  # through which the digit runs before it repeats
+        divides_group = digit.axis == "Y" and positions == rows_of_group
+        is_outer_channel = digit.axis == "C" and positions == shape.channels
+        if divides_group and heads == 1:
+            rows_of_group = digit.stride
+        elif digit == Digit("X", 1, shape.width) or (is_outer_channel and shape.width == 1):
             heads *= digit.size
         else:
             raise NoIndexMap
-    return shape.height // group_rows, heads
+    return shape.height // rows_of_group, heads
 
 
 def pixel_digits(shape: Shape) -> DimDigits:
@@ -183,20 +186,29 @@ def repeated_channels(
     """
     in_tensor_order = digits_along("C", index_map)
     by_stride = covering_digits("C", in_tensor_order, shape)
+    # The numbers of the channels, with an axis for each digit: first by stride, then as the tensor.
     channels = np.arange(shape.channels).reshape([digit.size for digit in by_stride])
     channels = channels.transpose([by_stride.index(digit) for digit in in_tensor_order])
-    slower_digits = len(digits_along("C", index_map[:axis]))
-    repeated = np.repeat(np.expand_dims(channels, slower_digits), times, axis=slower_digits)
-    # The digits keep their sizes; their strides are those of the new order of the channels.
-    dims, stride = [], repeated.size
-    for dim in (*index_map[:axis], (Digit("C", 1, times),), *index_map[axis + 1 :]):
+    digits_before = len(digits_along("C", index_map[:axis]))
+    repeated = np.repeat(np.expand_dims(channels, digits_before), times, axis=digits_before)
+    with_repeated_dim = (*index_map[:axis], (Digit("C", 1, times),), *index_map[axis + 1 :])
+    return tuple(repeated.reshape(-1).tolist()), _with_channels_in_order(with_repeated_dim)
+
+
+def _with_channels_in_order(index_map: IndexMap) -> IndexMap:
+    """The index map after a reordering of the channels: the strides of their digits then descend."""
+    stride = prod(digit.size for digit in digits_along("C", index_map))
+    dims = []
+    for dim in index_map:
         digits: list[Digit] = []
         for digit in dim:
             if digit.axis == "C":
                 stride //= digit.size
-            digits.append(digit._replace(stride=stride) if digit.axis == "C" else digit)
+                digits.append(digit._replace(stride=stride))
+            else:
+                digits.append(digit)
         dims.append(merged(digits))
-    return tuple(repeated.reshape(-1).tolist()), tuple(dims)
+    return tuple(dims)
 
 
 def array_on_map(array: Array, index_map: IndexMap, shape: Shape) -> Array:
@@ -253,8 +265,9 @@ def varying_dims(constant: Dims, index_map: IndexMap, shape: Shape) -> Dims:
 def map_after_selection(index_map: IndexMap, selected: Digit, count: int) -> IndexMap:
     """Return the index map after `count` values of a digit of the channels have been selected.
 
-    Slower digits of the channels have smaller strides then: they skip fewer channels. With 2 of 4
-    numbers selected, a head, which was channel // 4, is channel // 2:
+    Slower digits of the channels have smaller strides then: a value of such a digit has `count`, no
+    longer `selected.size`, values of the selected digit. With 2 of 4 numbers selected, a head, which
+    was channel // 4, is channel // 2:
 
     >>> map_after_selection(((Digit("C", 4, 3),), (Digit("C", 1, 4),)), Digit("C", 1, 4), 2)
     ((Digit(axis='C', stride=2, size=3),), (Digit(axis='C', stride=1, size=2),))
@@ -263,8 +276,7 @@ def map_after_selection(index_map: IndexMap, selected: Digit, count: int) -> Ind
     def after(digit: Digit) -> Digit:
         if digit == selected:
             return digit._replace(size=count)
-        if digit.axis != "C" or digit.stride < selected.stride:
-            return digit
-        return digit._replace(stride=digit.stride // selected.size * count)
+        is_slower = digit.axis == "C" and digit.stride > selected.stride
+        return digit._replace(stride=digit.stride // selected.size * count) if is_slower else digit
 
     return tuple(merged([after(digit) for digit in dim]) for dim in index_map)

@@ -21,7 +21,7 @@ matrix as a feature map, pixels in another order, tokens in one column, or the d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -43,9 +43,9 @@ from cnn2csdf.index_maps import (
     whole_axis,
 )
 from cnn2csdf.network import Layer
-from cnn2csdf.rewriting import Arrays, Draft, Edit
+from cnn2csdf.rewriting import Arrays, Draft, Edit, layer_after
 from cnn2csdf.shape import Dims, Shape
-from cnn2csdf.weights import Array, Model
+from cnn2csdf.weights import Model
 from csdf.names import longer_name
 
 Dim = TypeVar("Dim")
@@ -63,7 +63,8 @@ class TokenDraft(Draft):
 
     layers: the layers on feature maps and the moves, by name, in execution order.
     mapped: feature map and index map of each tensor of the file that has them.
-    unrepeated: for a tensor that repeats a smaller one along some dims, the smaller one.
+    unrepeated: for a tensor that repeats a smaller one along some dims, the smaller one, whose index
+    map has no digits along these dims. Such a tensor may be in `mapped`, too: with all repetitions.
     has_attention: whether a product of two tensors is among the layers.
     """
 
@@ -112,7 +113,7 @@ class TokenDraft(Draft):
     def _viewed_as_rows(self, source: str, matrix: Dims) -> MappedTensor:
         """Add a view of a layer's result that has a token of a matrix in each row."""
         dims, index_map = token_rows(matrix)
-        return MappedTensor(self.put_move(source, op.View(dims=dims), "as rows"), index_map)
+        return MappedTensor(self.put_move_after(source, op.View(dims=dims), "as rows"), index_map)
 
     def put(
         self,
@@ -121,41 +122,59 @@ class TokenDraft(Draft):
         inputs: Sequence[str],
         index_map: IndexMap | None = None,
         *,
-        name: str | None = None,
-        weights: Mapping[str, Array] | None = None,
+        weights: Arrays | None = None,
         stored: tuple[Stored, ...] | None = None,
-        is_move: bool = False,
-    ) -> str:
-        """Add a layer in place of a layer of the file; return its name.
+    ) -> None:
+        """Add a layer in place of a layer of the file, under its name.
 
-        layer: of the file; gives the name, quantization and epilogue.
-        operator, inputs: of the new layer; inputs are names of rewritten layers.
-        index_map: of the tensor of the file on the result; None if another layer will hold that
-        tensor.
-        name, weights, stored: instead of those of the layer of the file.
-        is_move: the new layer only moves a result, so it has no epilogue and no weights.
+        operator, inputs, weights, stored: as `put_copy` has them.
+        index_map: of the tensor of the file on the result; None if the result has no index map.
         """
-        shapes = [self.layers[source].shape for source in inputs]
-        new_layer = replace(
-            layer,
-            name=name or layer.name,
+        self.put_copy(layer, layer.name, operator, inputs, weights=weights, stored=stored)
+        if index_map is not None:
+            self.mapped[layer.name] = MappedTensor(layer.name, index_map)
+
+    def put_copy(
+        self,
+        original: Layer,
+        name: str,
+        operator: op.Operator,
+        inputs: Sequence[str],
+        *,
+        weights: Arrays | None = None,
+        stored: tuple[Stored, ...] | None = None,
+    ) -> str:
+        """Add a copy of a layer under this name, with other inputs; return the name.
+
+        original: of the file or of the draft. The copy has its quantization and epilogue.
+        operator, inputs: of the copy; inputs are names of rewritten layers.
+        weights, stored: of the copy; None for those of the original.
+        """
+        copy = replace(
+            original,
+            name=name,
             operator=operator,
             inputs=tuple(inputs),
-            shape=operator.output_shape(shapes),
-            epilogue=() if is_move else layer.epilogue,
-            stored=() if is_move else layer.stored if stored is None else stored,
+            shape=operator.output_shape([self.layers[source].shape for source in inputs]),
+            stored=original.stored if stored is None else stored,
         )
-        self.layers[new_layer.name] = new_layer
-        arrays = self.arrays(layer.name) if weights is None else weights
-        self._added[new_layer.name] = {} if is_move or arrays is None else arrays
-        if index_map is not None:
-            self.mapped[layer.name] = MappedTensor(new_layer.name, index_map)
-        return new_layer.name
+        arrays = self.arrays(original.name) if weights is None else weights
+        return self._put(copy, arrays or {})
 
-    def put_move(self, source: str, operator: op.Operator, suffix: str) -> str:
-        """Add a view or reordering of a rewritten layer's result; return its name."""
-        name = self.new_name(f"{source} {suffix}")
-        return self.put(self.layers[source], operator, [source], name=name, is_move=True)
+    def put_move(self, source: str, operator: op.Operator, name: str) -> str:
+        """Add a layer of this name that only moves a rewritten layer's result; return the name."""
+        layer = self.layers[source]
+        shape = operator.output_shape([layer.shape])
+        return self._put(layer_after(layer, name, operator, shape), {})
+
+    def put_move_after(self, source: str, operator: op.Operator, suffix: str) -> str:
+        """Add a move under a new name, the name of its source with this suffix; return the name."""
+        return self.put_move(source, operator, self.new_name(f"{source} {suffix}"))
+
+    def _put(self, layer: Layer, weights: Arrays) -> str:
+        self.layers[layer.name] = layer
+        self._added[layer.name] = weights
+        return layer.name
 
     def put_unchanged(self, layer: Layer) -> None:
         """Add a layer in the dims of the file."""
@@ -177,15 +196,15 @@ class TokenDraft(Draft):
         if len(dims) == 3 and tensor.index_map == identity_map(dims) and shape.dims == dims:
             return tensor.layer
         if is_in_memory_order(tensor.index_map, shape):
-            return self.put_move(tensor.layer, op.View(dims=dims), "x".join(map(str, dims)))
+            return self.put_move_after(tensor.layer, op.View(dims=dims), "x".join(map(str, dims)))
         if len(dims) == 3 and tensor.index_map[0] == whole_axis("C", shape.channels):
             positions = flattened(tensor.index_map[1:])
             return self.put_reordered(tensor, positions, (dims[1], dims[2]))
         digits = digits_by_axis(tensor.index_map, shape)
         permutation = tuple(digits.index(digit) for dim in tensor.index_map for digit in dim)
-        split = self.put_move(tensor.layer, op.Reshape(dims=digit_sizes(digits)), "cut")
-        permuted = self.put_move(split, op.Transpose(permutation=permutation), "turned")
-        return self.put_move(permuted, op.Reshape(dims=dims), "joined")
+        split = self.put_move_after(tensor.layer, op.Reshape(dims=digit_sizes(digits)), "cut")
+        permuted = self.put_move_after(split, op.Transpose(permutation=permutation), "turned")
+        return self.put_move_after(permuted, op.Reshape(dims=dims), "joined")
 
     def on_map(self, name: str) -> MappedTensor:
         """Return the feature map of a tensor; a matrix is viewed as one.
@@ -212,8 +231,8 @@ class TokenDraft(Draft):
             return
         if operator is not None:
             name = self.new_name(f"{layer.name} once")
-            unrepeated = self.put(layer, operator, [tensor.layer], name=name)
-            tensor = MappedTensor(unrepeated, tensor.index_map)
+            self.put_copy(layer, name, operator, [tensor.layer])
+            tensor = MappedTensor(name, tensor.index_map)
         self.unrepeated[layer.name] = tensor
 
     def shape_of(self, tensor: MappedTensor) -> Shape:
@@ -280,7 +299,7 @@ class TokenDraft(Draft):
             height=height_width[0],
             width=height_width[1],
         )
-        return self.put_move(tensor.layer, operator, "in order")
+        return self.put_move_after(tensor.layer, operator, "in order")
 
     def one_column(self, tensor: MappedTensor) -> MappedTensor:
         """Return tokens on a map of one column: all numbers of a token are channels."""

@@ -16,6 +16,10 @@ Each layer then needs one input row per output row, or all rows of keys and valu
 fused and streamed like a convolution. Scores, softmax and weighted values are computed as in the
 file: the result does not change.
 
+A tensor that repeats a smaller one, such as a mask for each head, has two forms in the draft. Its layer
+repeats the elements for consumers that need all of them (`mapped`); broadcasts read the smaller tensor
+instead (`unrepeated`), and a layer without consumers is left out.
+
 `tokens_as_rows` offers each layer to the rules of `RULES` (cnn2csdf.rewriting). A rule adds the layers
 on feature maps, or raises NoIndexMap; the last rule keeps the dims of the file. The examples of the
 rules show index maps as cnn2csdf.token_layers does.
@@ -36,7 +40,6 @@ from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.geometry import Window
 from cnn2csdf.index_maps import (
     AXES,
-    MEMORY_AXES,
     Digit,
     DimDigits,
     IndexMap,
@@ -53,12 +56,13 @@ from cnn2csdf.index_maps import (
     merged,
     pixel_digits,
     repeated_channels,
+    slowest_first,
     split_digits,
     varying_dims,
     whole_axis,
 )
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.rewriting import Arrays, Draft, Edit, edited, rewritten
+from cnn2csdf.rewriting import Draft, Edit, edited, rewritten
 from cnn2csdf.rings import with_heads_as_columns
 from cnn2csdf.shape import Shape
 from cnn2csdf.token_layers import (
@@ -101,21 +105,23 @@ def with_masks_of_readers(model: Model) -> Model:
     def with_copies(draft: Draft, layer: Layer) -> Edit | None:
         if layer.name in masks or masks.isdisjoint(layer.inputs):
             return None
-        copies: list[Layer] = []
-        weights: dict[str, Arrays] = {}
+        copies: dict[str, Layer] = {}  # by the name of the original, sources first
 
         def copied(name: str) -> str:
             if name not in masks:
                 return name
-            sources = tuple(map(copied, network.layer(name).inputs))
-            copy = longer_name(f"{name} of a reader", names, by=" ")
-            names.add(copy)
-            copies.append(replace(network.layer(name), name=copy, inputs=sources))
-            weights[copy] = draft.arrays(name) or {}
-            return copy
+            if name not in copies:
+                sources = tuple(map(copied, network.layer(name).inputs))
+                copy_name = longer_name(f"{name} of a reader", names, by=" ")
+                names.add(copy_name)
+                copies[name] = replace(network.layer(name), name=copy_name, inputs=sources)
+            return copies[name].name
 
         reader = replace(layer, inputs=tuple(map(copied, layer.inputs)))
-        return Edit(layers={layer.name: (*copies, reader)}, weights=weights)
+        return Edit(
+            layers={layer.name: (*copies.values(), reader)},
+            weights={copy.name: draft.arrays(name) or {} for name, copy in copies.items()},
+        )
 
     return rewritten(model, with_copies)
 
@@ -267,7 +273,7 @@ def _heads_viewed_as_columns(draft: TokenDraft, layer: Layer, tensor: MappedTens
     if not any(sliced is not None and sliced.axis == 2 for sliced in ranges):
         return tensor
     view = op.View(dims=(width, shape.height, count))
-    name = draft.put_move(tensor.layer, view, "by heads")
+    name = draft.put_move_after(tensor.layer, view, "by heads")
     return MappedTensor(name, (whole_axis("X", count), tokens, numbers))
 
 
@@ -296,28 +302,30 @@ def gather(draft: TokenDraft, layer: Layer, operator: op.Gather) -> None:
 def _select(draft: TokenDraft, layer: Layer, axis: int, positions: Sequence[int]) -> None:
     """Select positions along a dim of a tensor, which has to be one digit of its index map.
 
-    All rows of the map, or all channels of a map of several columns, are sliced. Of other digits of the
-    channels, such as the numbers of each head, a copy of the producer computes the selected values.
+    The result is, on a map of several columns, a slice of consecutive channels; or a slice of evenly
+    spaced rows; or a layer that computes the channels with ascending values of a digit, such as the
+    first numbers of each head.
     """
-    tensor, dims = draft.on_map(layer.inputs[0]), draft.network.input_shapes(layer)[0].dims
+    tensor = draft.on_map(layer.inputs[0])
     shape, dim = draft.shape_of(tensor), tensor.index_map[axis]
-    # The last rule slices a feature map of the file in its own dims.
-    is_feature_map = len(dims) == 3 and tensor.index_map == identity_map(dims)
-    is_all_channels = shape.width > 1 and dim == whole_axis("C", shape.channels)
     spaced = _evenly_spaced(positions)
-    if spaced and spaced.step == 1 and is_all_channels:
+    has_all_channels = dim == whole_axis("C", shape.channels)
+    if shape.width > 1 and has_all_channels and spaced is not None and spaced.step == 1:
         _put_slice(draft, layer, axis, "C", spaced)
-    elif layer.epilogue or is_feature_map or len(dim) != 1:
-        raise NoIndexMap
-    elif spaced and dim == whole_axis("Y", shape.height):
+        return
+    dims = draft.network.input_shapes(layer)[0].dims
+    is_feature_map = len(dims) == 3 and tensor.index_map == identity_map(dims)
+    if is_feature_map or layer.epilogue or len(dim) != 1:
+        raise NoIndexMap  # the last rule selects in the dims of the file
+    (digit,) = dim
+    if digit == Digit("Y", 1, shape.height) and spaced is not None:
         _put_slice(draft, layer, axis, "Y", spaced)
-    elif dim[0].axis == "C" and list(positions) == sorted(set(positions)):
-        (digit,) = dim
+    elif digit.axis == "C" and list(positions) == sorted(set(positions)):
         digit_of_channel = np.arange(shape.channels) // digit.stride % digit.size
         channels = np.flatnonzero(np.isin(digit_of_channel, positions)).tolist()
-        name = _put_channels(draft, tensor.layer, channels, layer.name)
+        _put_channels(draft, layer.name, tensor.layer, channels)
         index_map = map_after_selection(tensor.index_map, digit, len(positions))
-        draft.mapped[layer.name] = MappedTensor(name, index_map)
+        draft.mapped[layer.name] = MappedTensor(layer.name, index_map)
     else:
         raise NoIndexMap
 
@@ -347,13 +355,13 @@ def _with_dim(tensor: MappedTensor, axis: int, dim: DimDigits) -> IndexMap:
     return (*tensor.index_map[:axis], dim, *tensor.index_map[axis + 1 :])
 
 
-def _put_channels(draft: TokenDraft, source: str, channels: Sequence[int], name: str) -> str:
-    """Add a layer of this name that has some channels of the result of a layer; return its name.
+def _put_channels(draft: TokenDraft, name: str, source: str, channels: Sequence[int]) -> None:
+    """Add a layer of this name whose result is some channels of the result of another layer.
 
     A convolution is copied with the filters of these channels, and so are the elementwise layers
     between the convolution and the result. The result of any other layer is sliced or gathered.
 
-    source: the layer on a feature map.
+    source: the layer on a feature map whose channels are selected.
     """
     producer = draft.layers[source]
     operator = producer.operator.of_channels(len(channels))
@@ -362,17 +370,19 @@ def _put_channels(draft: TokenDraft, source: str, channels: Sequence[int], name:
         move: op.Operator = op.Gather(axis=0, places=tuple(channels))
         if len(channels) == end - first:
             move = op.Slice(axis=0, start=first, stop=end)
-        return draft.put(producer, move, [source], name=name, is_move=True)
+        draft.put_move(source, move, name)
+        return
     (operand,) = producer.inputs
-    if operator.is_elementwise:
-        copy_name = draft.new_name(f"{operand} {operand}")
-        operand = _put_channels(draft, operand, channels, copy_name)
+    # An operand of a single channel that is broadcast along the channels of a constant stays whole.
+    if operator.is_elementwise and draft.layers[operand].shape.channels == producer.shape.channels:
+        operand = draft.new_name(f"{operand} {operand}")
+        _put_channels(draft, operand, producer.inputs[0], channels)
     weights = {
         role: array[channels] if array.shape[0] > 1 else array
         for role, array in (draft.arrays(source) or {}).items()
     }
     stored = tuple(_stored_filters(array, channels) for array in producer.stored)
-    return draft.put(producer, operator, [operand], name=name, weights=weights, stored=stored)
+    draft.put_copy(producer, name, operator, [operand], weights=weights, stored=stored)
 
 
 def _stored_filters(stored: Stored, filters: Sequence[int]) -> Stored:
@@ -436,25 +446,21 @@ def product_of_tensors(draft: TokenDraft, layer: Layer, operator: op.MatrixProdu
     if any(len(draft.on_map(name).index_map) != rank for name in layer.inputs):
         raise NoIndexMap
     left, right = (_with_tokens_as_rows(draft, name) for name in layer.inputs)
+    left_batch, left_matrix = left.index_map[:-2], left.index_map[-2:]
+    right_batch, right_matrix = right.index_map[:-2], right.index_map[-2:]
     left_shape, right_shape = draft.shape_of(left), draft.shape_of(right)
-    *left_batch, tokens, left_numbers = left.index_map
-    *right_batch, right_rows, right_columns = right.index_map
     groups, heads = groups_and_heads(left_batch, left_shape)
     if (groups, heads) != groups_and_heads(right_batch, right_shape):
         raise NoIndexMap
-    left_head, right_head = (
-        whole_axis("C", shape.channels * shape.width // heads)
-        for shape in (left_shape, right_shape)
-    )
-    if (tokens, left_numbers) != (whole_axis("Y", left_shape.height // groups), left_head):
+    tokens, left_numbers = _rows_and_numbers(left_shape, groups, heads)
+    keys, right_numbers = _rows_and_numbers(right_shape, groups, heads)
+    if left_matrix != (tokens, left_numbers):
         raise NoIndexMap
-    keys = whole_axis("Y", right_shape.height // groups)
-    # Scores have the heads as columns, and the keys as all channels of a pixel.
-    may_be_scores = left_shape.width == heads
-    if (right_rows, right_columns) == (right_head, keys):
+    if right_matrix == (right_numbers, keys):
         gives, channels = "scores", dim_size(keys)
-    elif may_be_scores and (right_rows, right_columns) == (keys, right_head):
-        gives, channels = "values", dim_size(right_head)
+    elif right_matrix == (keys, right_numbers) and left_shape.width == heads:
+        # The left operand has the form of scores: heads are columns, and keys all channels of a pixel.
+        gives, channels = "values", dim_size(right_numbers)
     else:
         raise NoIndexMap
     product = op.AttentionProduct(gives=gives, heads=heads, groups=groups)
@@ -468,10 +474,16 @@ def product_of_tensors(draft: TokenDraft, layer: Layer, operator: op.MatrixProdu
     draft.has_attention = True
 
 
+def _rows_and_numbers(shape: Shape, groups: int, heads: int) -> tuple[DimDigits, DimDigits]:
+    """The digits of the rows of a group, and of the numbers of a head, of an operand of a product."""
+    numbers = shape.channels * shape.width // heads
+    return whole_axis("Y", shape.height // groups), whole_axis("C", numbers)
+
+
 def _with_tokens_as_rows(draft: TokenDraft, name: str) -> MappedTensor:
     """An operand of a product with its tokens as rows; pixels of several columns are reordered.
 
-    Columns stay if they are the heads: a batch dim of their own, with channels for the numbers.
+    Columns stay if they are the heads: all columns are a batch dim, and the numbers are channels.
     """
     tensor = draft.on_map(name)
     shape = draft.shape_of(tensor)
@@ -518,8 +530,8 @@ def choice_between_scalars(draft: TokenDraft, layer: Layer, operator: op.Choice)
             masked[c, y, x]
     """
     if len(layer.inputs) == 1 and all(set(dims) == {1} for _, dims in operator.constants):
-        draft.put_unrepeated(layer, operator)
-    draft.put_unchanged(layer)
+        draft.put_unrepeated(layer, operator)  # for consumers that broadcast
+    draft.put_unchanged(layer)  # for all others
 
 
 @rule_for(op.Repeat)
@@ -534,8 +546,7 @@ def repetition(draft: TokenDraft, layer: Layer, operator: op.Repeat) -> None:
     axis, times = operator.axis, operator.times
     if draft.network.input_shapes(layer)[0].dims[axis] > 1:
         raise NoIndexMap
-    # Broadcasts read the smaller tensor, whichever layers compute the repetition for other consumers.
-    draft.put_unrepeated(layer)
+    draft.put_unrepeated(layer)  # for consumers that broadcast; the layers below are for all others
     if len(layer.shape.dims) <= 3:
         draft.put_unchanged(layer)
         return
@@ -554,8 +565,8 @@ def elementwise(draft: TokenDraft, layer: Layer, operator: op.Elementwise) -> No
     if not all(name in draft.mapped for name in layer.inputs):
         raise NoIndexMap
     tensors = [draft.unrepeated.get(name) or draft.on_map(name) for name in layer.inputs]
-    maps = [tensor.index_map for tensor in tensors]
-    index_map = broadcast_map(maps, layer.shape.dims, operator.constant)
+    index_maps = [tensor.index_map for tensor in tensors]
+    index_map = broadcast_map(index_maps, layer.shape.dims, operator.constant)
     shape = Shape(dims=tuple(dim_size(digits_along(axis, index_map)) for axis in AXES))
     operands = [_aligned_operand(draft, tensor, index_map, shape) for tensor in tensors]
     weights = draft.arrays(layer.name)
@@ -585,27 +596,28 @@ def _aligned_operand(
     index_map, shape: of the result. For a result of 8 tokens x 4 numbers with the map [y, c], an
     operand of 4 numbers that are the rows of its map, [y], is viewed as 4 channels, [c].
     """
-    operand_shape = draft.shape_of(tensor)
+    present_shape = draft.shape_of(tensor)
     missing_dims = len(index_map) - len(tensor.index_map)
-    operand_map: IndexMap = (*((),) * missing_dims, *tensor.index_map)
-    # The digits of the result, without dims along which the operand is broadcast.
-    aligned_map = tuple(
-        of_result if of_operand else ()
-        for of_operand, of_result in zip(operand_map, index_map, strict=True)
+    present_map: IndexMap = (*((),) * missing_dims, *tensor.index_map)
+    # The operand needs the digits of the result, without dims along which the operand is broadcast.
+    needed_map = tuple(
+        of_result if present else ()
+        for present, of_result in zip(present_map, index_map, strict=True)
     )
-    sizes = zip(operand_shape.dims, shape.dims, strict=True)
-    if operand_map == aligned_map and all(size in (1, of_result) for size, of_result in sizes):
+    sizes = zip(present_shape.dims, shape.dims, strict=True)
+    if present_map == needed_map and all(size in (1, of_result) for size, of_result in sizes):
         return tensor.layer
-    operand_dims = tuple(map(dim_size, operand_map))
-    if operand_dims != tuple(map(dim_size, aligned_map)):
-        raise NoIndexMap
-    aligned_shape = Shape(dims=varying_dims(operand_dims, index_map, shape))
+    operand_dims = tuple(map(dim_size, present_map))
+    needed_shape = Shape(dims=varying_dims(operand_dims, index_map, shape))
+    has_same_dims = operand_dims == tuple(map(dim_size, needed_map))
     # A view keeps the order of the elements in memory, so in both maps the dims follow this order.
-    if merged(flattened(operand_map)) != memory_digits(operand_shape):
+    if not (
+        has_same_dims
+        and merged(flattened(present_map)) == memory_digits(present_shape)
+        and merged(flattened(needed_map)) == memory_digits(needed_shape)
+    ):
         raise NoIndexMap
-    if merged(flattened(aligned_map)) != memory_digits(aligned_shape):
-        raise NoIndexMap
-    return draft.put_move(tensor.layer, op.View(dims=aligned_shape.dims), "as others")
+    return draft.put_move_after(tensor.layer, op.View(dims=needed_shape.dims), "as others")
 
 
 @rule_for(op.LayerNormalization)
@@ -654,21 +666,17 @@ def reduction(draft: TokenDraft, layer: Layer, operator: op.Reduction) -> None:
     tensor = draft.on_map(layer.inputs[0])
     shape, axes = draft.shape_of(tensor), set(operator.axes)
     digits = [digit for axis in axes for digit in tensor.index_map[axis]]
-    digits.sort(key=lambda digit: (MEMORY_AXES.index(digit.axis), -digit.stride))
-    reduced = merged(digits)
-    if reduced and reduced == whole_axis("C", shape.channels):
-        map_axes: tuple[int, ...] = (0,)
-    elif reduced and reduced == pixel_digits(shape):
-        map_axes = (1, 2)
-    else:
+    reduced = merged(slowest_first(digits))
+    axes_on_map = {whole_axis("C", shape.channels): (0,), pixel_digits(shape): (1, 2)}
+    if not reduced or reduced not in axes_on_map:
         raise NoIndexMap
     index_map = tuple(
         () if axis in axes else dim
         for axis, dim in enumerate(tensor.index_map)
         if operator.keeps or axis not in axes
     )
-    operator = replace(operator, axes=map_axes, keeps=True)
-    draft.put(layer, operator, [tensor.layer], index_map or ((),))
+    on_map = replace(operator, axes=axes_on_map[reduced], keeps=True)
+    draft.put(layer, on_map, [tensor.layer], index_map or ((),))
 
 
 @rule_for(op.Concatenation, op.ConstantConcatenation)
