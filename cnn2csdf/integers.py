@@ -31,12 +31,10 @@ Integers = NDArray[np.int64]
 
 INT32_MAX = 2**31 - 1
 HALF_IN_Q31 = 2**30  # 1/2 with 31 fraction bits, in which a multiplier is from 1/2 to 1
-# Exponents of multipliers whose sums are rounded once. A product is shifted right by 31 - exponent,
-# at least one bit, which is rounded. C clips sums of 16-bit results to 2 ** (16 - exponent), so to at
-# most 2 ** 31.
-MOST_EXPONENT = 30
-LEAST_EXPONENT = -15  # of 16-bit results
-MOST_WIDE_EXPONENT = 14  # `rescaled_wide` shifts right by 15 - exponent bits
+# Limits of the exponents of multipliers.
+MOST_EXPONENT = 30  # rounded once: a shift right by 31 - exponent, at least a bit to round
+LEAST_EXPONENT = -15  # rounded once to 16 bits: sums are clipped to 2 ** (16 - exponent) in C
+MOST_WIDE_EXPONENT = 14  # `rescaled_wide`: a shift right by 15 - exponent, at least a bit to round
 
 
 def multiplier(ratio: float) -> tuple[int, int]:
@@ -70,7 +68,8 @@ def mean_multiplier(ratio: float, count: int) -> tuple[int, int]:
 def high_product(left: ArrayLike, right: ArrayLike, fraction_bits: int = 31) -> Integers:
     """Return a product / 2 ** fraction_bits, rounded: by default the upper half of twice the product.
 
-    Halves go up: -1/2 becomes 0. Saturates only at (-2**31) * (-2**31), which multipliers never are.
+    Halves go up: -1/2 becomes 0. Not saturated: that would change the product of -2**31 and -2**31
+    only, and a factor that is a multiplier is not negative.
     """
     product = np.asarray(left, np.int64) * np.asarray(right, np.int64)
     half = 1 << (fraction_bits - 1)
@@ -119,25 +118,32 @@ def multiplier_single_rounding(ratio: float, least: int, most: int) -> tuple[int
     for sums within 2 ** (16 - exponent); results of larger sums are beyond the limits, so C clips the
     sums first. Both are monotone, so they are equal if they are equal next to each threshold, a sum at
     which the result changes. The first candidate that is equal there is returned.
+
+    Raises UnsupportedOperator if no candidate is equal, or if C would have to clip sums of more than
+    32 bits.
     """
     integer, exponent = multiplier(ratio)
     if not integer:
         return 0, -1, 0
     if exponent >= MOST_EXPONENT:  # each sum but zero is beyond the limits
         return HALF_IN_Q31, MOST_EXPONENT, 0
-    if exponent >= LEAST_EXPONENT or most - least <= 2**8:
-        thresholds = (np.arange(least + 1, most + 1) - 0.5) / ratio
-        before = np.floor(np.clip(thresholds, -INT32_MAX - 1, INT32_MAX)).astype(np.int64)
-        sums = np.clip(before[:, None] + np.arange(-2, 4), -INT32_MAX - 1, INT32_MAX)
-        expected = np.clip(rescaled_single_rounding(sums, ratio), least, most)
-        for factor, further in _candidates(ratio, integer):
-            if factor <= INT32_MAX:
-                results = rescaled_with_further(sums, factor, exponent, further)
-                if np.array_equal(np.clip(results, least, most), expected):
-                    return factor, exponent, further
-    raise UnsupportedOperator(
-        f"a ratio of scales of {ratio!r}: no multiplier of 62 bits rounds as double precision does; "
-        "read the file with --runtime tflite-micro"
+    if exponent < LEAST_EXPONENT and most - least > 2**8:
+        raise _no_single_rounding(ratio, "below 2 ** -16, 16-bit results take sums of over 32 bits")
+    # A threshold is seen between the two sums around it; the others allow for its rounding.
+    thresholds = (np.arange(least + 1, most + 1) - 0.5) / ratio
+    before = np.floor(np.clip(thresholds, -INT32_MAX - 1, INT32_MAX)).astype(np.int64)
+    sums = np.clip(before[:, None] + np.arange(-2, 4), -INT32_MAX - 1, INT32_MAX)
+    expected = np.clip(rescaled_single_rounding(sums, ratio), least, most)
+    for factor, further in _candidates(ratio, integer):
+        results = rescaled_with_further(sums, factor, exponent, further)
+        if np.array_equal(np.clip(results, least, most), expected):
+            return factor, exponent, further
+    raise _no_single_rounding(ratio, "no multiplier of 62 bits rounds as double precision does")
+
+
+def _no_single_rounding(ratio: float, why: str) -> UnsupportedOperator:
+    return UnsupportedOperator(
+        f"a ratio of scales of {ratio!r}: {why}; read the file with --runtime tflite-micro"
     )
 
 
@@ -148,11 +154,12 @@ def _candidates(ratio: float, integer: int) -> list[tuple[int, int]]:
     Products of candidates are rounded with halves up. Slightly above the ratio, a negative half falls
     below the half and rounds away from zero, as in double precision.
     """
-    short = [(integer + step, 0) for step in (0, 1, -1, 2, -2, 3, -3, 4, -4)]
-    last_bit = 2 ** (62 - 53)  # of a number in double precision
+    rounded = [(integer + step, 0) for step in (0, 1, -1, 2, -2, 3, -3, 4, -4)]
+    last_bit = 2 ** (62 - 53)  # of the 53 bits, in a number of 62 bits
     exact = int(frexp(ratio)[0] * 2.0**53) * last_bit
     steps = (0, 1, 2, last_bit, 2 * last_bit, -last_bit)
-    return [*short, *(divmod(exact + step, 2**31) for step in steps)]
+    candidates = [*rounded, *(divmod(exact + step, 2**31) for step in steps)]
+    return [(factor, further) for factor, further in candidates if factor <= INT32_MAX]
 
 
 def rescaled_with_further(values: ArrayLike, integer: int, exponent: int, further: int) -> Integers:
@@ -183,7 +190,9 @@ def rescaled_wide(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) ->
 def away_from_zero(values: Array) -> Array:
     """Return the nearest whole numbers, in the precision of the values; halves go away from 0."""
     whole = np.trunc(values)
-    rounded: Array = whole + np.copysign(np.abs(values - whole) >= 0.5, values)
+    with np.errstate(invalid="ignore"):  # infinity less infinity; infinity stays as it is
+        has_half = np.abs(values - whole) >= 0.5
+    rounded: Array = whole + np.copysign(has_half, values)
     return rounded
 
 

@@ -95,6 +95,19 @@ def test_a_multiplier_for_results_of_16_bits_gives_the_products_of_clipped_sums(
     assert len(set(expected.tolist())) > 1
 
 
+def test_a_ratio_too_small_for_clipped_sums_of_32_bits_is_refused_with_this_reason():
+    least, most = -(2**15), 2**15 - 1
+    assert multiplier_single_rounding(2.0**-16, least, most)
+    with pytest.raises(UnsupportedOperator, match="16-bit results take sums of over 32 bits"):
+        multiplier_single_rounding(2.0**-16 * (1 - 2**-20), least, most)
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinities_are_stored_as_the_limits():
+    types = Quantization(element=Element.INT8, scales=(0.5,))
+    assert quantized(np.array([np.inf, -np.inf, 0.75]), types).tolist() == [127, -128, 2]
+
+
 def test_sums_of_64_bits_wrap_and_have_ratios_below_2_to_the_14():
     sums = np.array([-(2**40), -3, 2**40, 2**40 + 2**33])
     assert rescaled_wide(sums, *multiplier(0.25)).tolist() == [0, -1, 0, -(2**31)]
