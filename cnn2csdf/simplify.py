@@ -27,7 +27,6 @@ from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
 SWAPPED = (1, 0, 2)  # the axis of a tensor that becomes each axis of the swapped tensor
-SAME_SWAPPED = ((), (1, 1))  # sizes of the first two of three axes of which a swap changes nothing
 
 
 def drop_layer_that_moves_nothing(draft: Draft, layer: Layer) -> Edit | None:
@@ -65,50 +64,49 @@ def swap_first_axes(swapped: Set[str], _draft: Draft, layer: Layer) -> Edit | No
     reads_swapped, writes_swapped = not swapped.isdisjoint(layer.inputs), layer.name in swapped
     if not (reads_swapped or writes_swapped):
         return None
-    operator, dims = layer.operator, layer.shape.dims
+    operator, dims, permutation = layer.operator, layer.shape.dims, layer.operator.axis_order
     if writes_swapped:
-        dims = tuple(dims[axis] for axis in SWAPPED)
-    if (permutation := operator.axis_order) is not None:
-        if reads_swapped:
+        dims = _with_first_axes_swapped(dims)
+    if permutation is not None:
+        if reads_swapped:  # the input has each axis at its swapped position
             permutation = tuple(SWAPPED[axis] for axis in permutation)
         if writes_swapped:
-            permutation = tuple(permutation[axis] for axis in SWAPPED)
+            permutation = _with_first_axes_swapped(permutation)
         operator = op.Transpose(permutation=permutation)
     swapped_layer = replace(layer, operator=operator, shape=Shape(dims=dims))
     return Edit(layers={layer.name: (swapped_layer,)})
 
 
+def _with_first_axes_swapped(values: Sequence[int]) -> tuple[int, ...]:
+    return tuple(values[axis] for axis in SWAPPED)
+
+
 def tensors_to_swap(network: Network) -> Set[str]:
     """Return the results of layers between transpositions that treat the first two axes alike."""
-    swapped, seen, consumers = set[str](), set[str](), network.consumers
+    swapped, consumers = set[str](), network.consumers
     for layer in network.layers:
-        if layer.name not in seen and _moves_rows_first(layer):
-            region = _region(network, layer.name, consumers)
-            seen |= region or {layer.name}
-            swapped |= region
+        if layer.name not in swapped and _begins_region(layer):
+            swapped |= _region(network, layer.name, consumers)
     return swapped
 
 
 def _region(network: Network, first: str, consumers: Mapping[str, Sequence[str]]) -> set[str]:
     """The layers whose results are swapped together with the result of a first transposition.
 
-    The region spreads from each layer to its consumers, except transpositions that move the rows back,
-    and to its inputs, except those of transpositions that move the rows first. Empty if a layer of it
-    treats the two axes differently.
+    The region spreads from each layer to its consumers, except transpositions that end the region, and
+    to its inputs, except those of transpositions that begin it. Empty if a layer of it treats the two
+    axes differently.
     """
     region, waiting = {first}, [first]
     while waiting:
         layer = network.layer(waiting.pop())
         readers = map(network.layer, consumers[layer.name])
-        neighbours = [reader for reader in readers if not _moves_rows_second(reader)]
-        if not _moves_rows_first(layer):
-            # Inputs without these axes, or of size 1 as a mean over an image, are the same swapped.
+        neighbours = [reader for reader in readers if not _ends_region(reader)]
+        if not _begins_region(layer):
             sources = map(network.layer, layer.inputs)
-            neighbours += [
-                source for source in sources if source.shape.dims[-3:-1] not in SAME_SWAPPED
-            ]
+            neighbours += [source for source in sources if not _is_same_swapped(source.shape.dims)]
         for neighbour in neighbours:
-            if not (_moves_rows_first(neighbour) or _is_swappable(neighbour)):
+            if not (_begins_region(neighbour) or _is_swappable(neighbour)):
                 return set()
             if neighbour.name not in region:
                 region.add(neighbour.name)
@@ -116,16 +114,28 @@ def _region(network: Network, first: str, consumers: Mapping[str, Sequence[str]]
     return region
 
 
-def _moves_rows_first(layer: Layer) -> bool:
-    """Whether it moves axis 1 to axis 0: channels x rows x columns to rows x columns x channels."""
+def _begins_region(layer: Layer) -> bool:
+    """Whether it is a transposition whose result begins with the axis of the rows.
+
+    Such as channels x rows x columns to rows x columns x channels: axis 1 becomes axis 0.
+    """
     order = layer.operator.axis_order
     return order is not None and len(order) == 3 and order[0] == 1 and not layer.epilogue
 
 
-def _moves_rows_second(layer: Layer) -> bool:
-    """Whether it moves axis 0 to axis 1: rows x columns x channels to channels x rows x columns."""
+def _ends_region(layer: Layer) -> bool:
+    """Whether it is a transposition that moves the first axis back to the rows.
+
+    Such as rows x columns x channels to channels x rows x columns: axis 0 becomes axis 1. The order
+    (1, 0, 2) begins and ends a region: its input may be swapped, and its result, too.
+    """
     order = layer.operator.axis_order
     return order is not None and len(order) == 3 and order[1] == 0 and not layer.epilogue
+
+
+def _is_same_swapped(dims: Dims) -> bool:
+    """Whether a tensor lacks the two axes, or has size 1 along both, as a mean over an image."""
+    return dims[-3:-1] in ((), (1, 1))
 
 
 def _is_swappable(layer: Layer) -> bool:
@@ -211,17 +221,19 @@ def absorb_bias(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
 def _is_bias(before: Layer, layer: Layer, dims: Dims) -> bool:
     """Whether a layer adds a number to each column of a product of real numbers without a bias.
 
-    dims: of the numbers.
+    before: the product. dims: of the numbers, such as 1 x 6. Dims of 1 that the product lacks would
+    change the shape of the result.
     """
-    operator, columns = before.operator, before.shape.dims[-1]
+    product, columns = before.operator, before.shape.dims[-1]
+    lacks_bias = product.bias_axis == -1 and product.with_bias() != product
+    are_real = before.quantization is None and layer.quantization is None
+    has_number_a_column = prod(dims) == columns == dims[-1]
     return (
-        operator.bias_axis == -1
-        and operator.with_bias() != operator
-        and before.quantization is None
-        and layer.quantization is None
-        and not before.epilogue
-        and not layer.epilogue
-        and prod(dims) == columns == dims[-1]
+        lacks_bias
+        and are_real
+        and has_number_a_column
+        and before.shape == layer.shape
+        and not (before.epilogue or layer.epilogue)
     )
 
 

@@ -187,6 +187,15 @@ def test_a_sum_that_is_quantised_is_no_bias():
     assert REWRITES["fuse-bias"](model) is model
 
 
+def test_a_constant_with_more_dims_than_a_product_is_no_bias():
+    builder = NetworkBuilder("dims")
+    dense = builder.add(op.MatrixProduct(units=6), builder.input((8, 4)))
+    builder.output(builder.add(op.Elementwise(function="add", constant=(1, 1, 6)), dense))
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    assert_same_outputs(model, REWRITES["fuse-bias"](model))
+
+
 def test_a_layer_that_another_one_reads_keeps_its_output():
     builder = NetworkBuilder("branch")
     image = builder.input((2, 4, 4))
@@ -318,6 +327,25 @@ def test_a_gather_of_positions_before_attention_keeps_its_results(places):
     frame = {"input": np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)}
     (expected,) = run_layer_by_layer(model, frame).values()
     (result,) = run_layer_by_layer(simplified(model), frame).values()
+    np.testing.assert_allclose(result.reshape(-1), expected.reshape(-1), rtol=1e-5)
+
+
+def test_channels_of_a_broadcast_single_channel_are_selected_of_the_constant():
+    builder = NetworkBuilder("broadcast")
+    spread = builder.add(op.Elementwise(function="add", constant=(1, 4)), builder.input((8, 1)))
+    split = builder.add(op.Reshape(dims=(8, 2, 2)), spread)
+    last = builder.add(op.Gather(axis=1, places=(1,)), split)
+    matrix = builder.add(op.Reshape(dims=(8, 2)), last)
+    builder.output(builder.add(op.MatrixProduct(), matrix, builder.input((2, 5), name="second")))
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    generator = np.random.default_rng(0)
+    frame = {
+        name: generator.standard_normal(dims).astype(np.float32)
+        for name, dims in (("input", (8, 1)), ("second", (2, 5)))
+    }
+    (expected,) = run_layer_by_layer(model, frame).values()
+    (result,) = run_layer_by_layer(REWRITES["tokens-as-rows"](model), frame).values()
     np.testing.assert_allclose(result.reshape(-1), expected.reshape(-1), rtol=1e-5)
 
 
