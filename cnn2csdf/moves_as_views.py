@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,10 @@ def moves_as_views(model: Model) -> Model:
 
 
 def with_views(model: Model) -> Model:
-    """Return the model as `moves_as_views` does, with each view of an input as the input itself."""
+    """Return the model as `moves_as_views` does, with each view of an input as the input itself.
+
+    Frames of such an input have the dims of the view, or `Input.file_dims`.
+    """
     return rewritten(moves_as_views(model), input_with_dims_of_view)
 
 
@@ -147,7 +151,9 @@ def input_with_dims_of_view(draft: Draft, view: Layer) -> Edit | None:
 
 def input_in_place(source: Layer, view: Layer) -> Edit:
     """Return the edit that replaces a view of an input by the input in the dims of the view."""
-    in_dims_of_view = replace(source, operator=op.Input(dims=view.shape.dims), shape=view.shape)
+    operator: Any = source.operator  # an Input
+    operator = replace(operator, dims=view.shape.dims)
+    in_dims_of_view = replace(source, operator=operator, shape=view.shape)
     return Edit(
         layers={source.name: (in_dims_of_view,), view.name: ()}, sources={view.name: source.name}
     )

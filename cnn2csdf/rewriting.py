@@ -28,7 +28,7 @@ class Edit:
     """Changes of a model by a rule.
 
     layers: for the name of a layer, the layers in its place, in order; none removes it.
-    sources: for a removed layer, the layer that its consumers read instead.
+    sources: for a layer, the layer that its consumers read instead, as of a removed layer.
     weights: arrays of the new layers by name, where they differ from those of that name before.
     """
 
@@ -81,7 +81,7 @@ class Draft:
 
     def model(self) -> Model:
         """Return the edited model, without layers that have lost all their consumers."""
-        if not self._layers:
+        if not (self._layers or self._sources or self._weights):
             return self._model
         layers = tuple(reversed(list(self._used_layers())))
         weights = None

@@ -112,16 +112,20 @@ def with_rings(model: Model) -> Model:
 def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
     """Return the model with some inputs as state: outputs of a frame are inputs of the next.
 
-    pairs: for each input, the output that follows it. State begins with zeros. If the output has
-    more rows than the input, the state is its last rows (keys and values that end with those of a
-    new token). If both are dequantised integers, the state is integers. Raises InvalidNetwork for
-    an unknown input or output, and for a pair of different shapes or types.
+    pairs: for each input, the output that follows it: its name, or that of the layer it reads. State
+    begins with zeros. If the output has more rows than the input, the state is its last rows (keys and
+    values that end with those of a new token). If both are dequantised integers, the state is integers.
+
+    Another input whose only consumer is a view has the dims of the view afterwards; frames have the
+    dims of `network.inputs` of the new model. Raises InvalidNetwork for an unknown input or output, and
+    for a pair of different shapes or types.
     """
     network = model.network
     output_names = {output.name for output in network.outputs}
     changed: dict[str, tuple[Layer, ...]] = {}
     for input_name, output_name in pairs.items():
-        output_name = output_name if output_name in output_names else f"{output_name} output"
+        if f"{output_name} output" in output_names and output_name not in output_names:
+            output_name = f"{output_name} output"
         source = _end_named(network.inputs, input_name, "input", input_name)
         end = _end_named(network.outputs, output_name, "output", input_name)
         if output_name in changed:
@@ -140,13 +144,14 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
 def _variable_of_ends(source: Layer, end: Layer) -> dict[str, tuple[Layer, ...]]:
     """The layers that replace an input and an output of a network if both are a state variable.
 
-    Raises InvalidNetwork if their shapes or types differ. Dims of 1 may differ.
+    An output of other dims of 1 than the input is reshaped first. Raises InvalidNetwork if the shapes
+    differ otherwise, or if the types differ.
     """
-    source_dims, end_dims = (
+    source_sizes, end_sizes = (
         [size for size in layer.shape.dims if size > 1] for layer in (source, end)
     )
     is_window = _grows(source.shape, end.shape)
-    if not (is_window or source_dims == end_dims) or source.quantization != end.quantization:
+    if not (is_window or source_sizes == end_sizes) or source.quantization != end.quantization:
         raise InvalidNetwork(
             f"state {source.name!r}: the input is {source.shape}, the output "
             f"{end.name!r} is {end.shape}; "
@@ -156,24 +161,20 @@ def _variable_of_ends(source: Layer, end: Layer) -> dict[str, tuple[Layer, ...]]
     operator = Previous(dims=source.shape.dims, variable=source.name, begin=begin)
     previous = replace(source, operator=operator)
     following = replace(end, operator=Next(variable=source.name))
-    if is_window or end.shape == source.shape:
-        return {source.name: (previous,), end.name: (following,)}
-    reshape = replace(
-        end,
-        name=f"{end.name} reshape",
-        operator=op.Reshape(dims=source.shape.dims),
-        shape=source.shape,
-    )
-    following = replace(following, inputs=(reshape.name,), shape=source.shape)
-    return {source.name: (previous,), end.name: (reshape, following)}
+    in_place_of_end = [following]
+    if not is_window and end.shape != source.shape:
+        name, reshape = f"{end.name} reshape", op.Reshape(dims=source.shape.dims)
+        reshaped = replace(end, name=name, operator=reshape, shape=source.shape)
+        in_place_of_end = [reshaped, replace(following, inputs=(name,), shape=source.shape)]
+    return {source.name: (previous,), end.name: tuple(in_place_of_end)}
 
 
 def _end_named(ends: Sequence[Layer], name: str, role: str, state: str) -> Layer:
     """The input or output of this name. Raises InvalidNetwork, naming the state, if it is missing."""
     by_name = {layer.name: layer for layer in ends}
     if name not in by_name:
-        listed = ", ".join(map(repr, by_name))
-        raise InvalidNetwork(f"state {state!r}: there is no {role} {name!r}, only {listed}")
+        listed = f", only {', '.join(map(repr, by_name))}" if by_name else ""
+        raise InvalidNetwork(f"state {state!r}: there is no {role} {name!r}{listed}")
     return by_name[name]
 
 
@@ -356,11 +357,12 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     """
     if _following(draft, previous) is None:
         return None
-    sliced, shortened, readers = previous, [previous], draft.readers(previous.name)
+    sliced, readers = previous, draft.readers(previous.name)
+    shortened = [previous]
     if not _unread_rows(readers) and (ring := _ring_of(draft, previous)) is not None:
-        _, _, sliced, following = map(draft.layer, ring)
-        shortened = [previous, sliced, following]
-        readers = [layer for layer in draft.readers(sliced.name) if layer != following]
+        sliced = draft.layer(ring.window)
+        readers = _readers_of_window(draft, ring)
+        shortened = [previous, sliced, draft.layer(ring.following)]
     unread = _unread_rows(readers)
     if not 0 < unread < previous.shape.rows:
         return None
@@ -382,6 +384,11 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     if arrays:
         weights[previous.name] = {"initial": arrays["initial"][:, unread:]}
     return Edit(layers=layers, sources=sources, weights=weights)
+
+
+def _readers_of_window(draft: Draft, ring: StateRing) -> list[Layer]:
+    """The layers that read the window of a ring in this frame."""
+    return [layer for layer in draft.readers(ring.window) if layer.name != ring.following]
 
 
 def _unread_rows(readers: Sequence[Layer]) -> int:
@@ -426,27 +433,26 @@ def split_by_readers(draft: Draft, layer: Layer) -> Edit | None:
     """
     if (ring := _ring_of(draft, layer)) is None:
         return None
-    previous, _, window, following = map(draft.layer, ring)
-    readers = [reader for reader in draft.readers(window.name) if reader != following]
+    readers = _readers_of_window(draft, ring)
     if not _read_disjoint_channels(readers):
         return None
-    arrays, weights = draft.arrays(previous.name), {}
-    layers_of_rings: list[Layer] = []
-    next_layers: list[Layer] = []
+    arrays, weights = draft.arrays(ring.previous), {}
+    until_windows: list[Layer] = []
+    following: list[Layer] = []
     for number, reader in enumerate(readers):
-        *layers_of_ring, next_layer = _ring_of_part(draft, ring, number, reader)
-        layers_of_rings += layers_of_ring
-        next_layers.append(next_layer)
-        sliced = reader.operator.sliced_range
-        if arrays and sliced is not None:
-            initial = arrays["initial"][sliced.start : sliced.stop]
-            weights[layers_of_ring[0].name] = {"initial": initial}
-    replaced = (previous.name, *(reader.name for reader in readers))
+        previous, new, window, next_layer = _ring_of_part(draft, ring, number, reader)
+        until_windows += [previous, new, window]
+        following.append(next_layer)
+        channels = reader.operator.sliced_range
+        if arrays and channels is not None:
+            initial = arrays["initial"][channels.start : channels.stop]
+            weights[previous.name] = {"initial": initial}
+    removed = (ring.previous, *(reader.name for reader in readers))
     return Edit(
         layers={
-            **dict.fromkeys(replaced, ()),
-            window.name: tuple(layers_of_rings),
-            following.name: tuple(next_layers),
+            **dict.fromkeys(removed, ()),
+            ring.window: tuple(until_windows),
+            ring.following: tuple(following),
         },
         weights=weights,
     )
@@ -457,30 +463,32 @@ def _ring_of_part(
 ) -> tuple[Layer, Layer, Layer, Layer]:
     """The layers of a ring of the channels that a reader slices: previous, new, window, next.
 
-    The window has the name of the reader, and replaces it.
+    The window has the name of the reader, and replaces it. number: of the reader, for the other names.
     """
-    previous, new, window, following = map(draft.layer, ring)
-    state, channels = draft.network.initial_states[previous.name], reader.shape.channels
-    variable = f"{state.variable}, part {number}"
-    dims = (channels, *previous.shape.dims[1:])
-    part_of_previous = replace(
-        previous,
-        name=f"{previous.name}, part {number}",
-        operator=replace(state, dims=dims, variable=variable),
-        shape=Shape(dims=dims),
+    whole_previous, whole_new, whole_window, whole_following = map(draft.layer, ring)
+    channels, part = reader.shape.channels, f"part {number}"
+    state = draft.network.initial_states[ring.previous]
+    variable = f"{state.variable}, {part}"
+    previous_dims = (channels, *whole_previous.shape.dims[1:])
+    new_dims = (channels, *whole_new.shape.dims[1:])
+    previous = replace(
+        whole_previous,
+        name=f"{ring.previous}, {part}",
+        operator=replace(state, dims=previous_dims, variable=variable),
+        shape=Shape(dims=previous_dims),
     )
-    name, shape = f"{new.name}, part {number} of {window.name}", (channels, *new.shape.dims[1:])
-    part_of_new = layer_after(new, name, reader.operator, Shape(dims=shape))
-    inputs = part_of_previous.name, part_of_new.name
-    part_of_window = replace(window, name=reader.name, inputs=inputs, shape=reader.shape)
-    part_of_following = replace(
-        following,
-        name=f"{following.name}, part {number}",
+    new_name = f"{ring.new}, {part} of {ring.window}"
+    new = layer_after(whole_new, new_name, reader.operator, Shape(dims=new_dims))
+    inputs = previous.name, new.name
+    window = replace(whole_window, name=reader.name, inputs=inputs, shape=reader.shape)
+    following = replace(
+        whole_following,
+        name=f"{ring.following}, {part}",
         operator=Next(variable=variable),
-        inputs=(part_of_window.name,),
-        shape=part_of_window.shape,
+        inputs=(window.name,),
+        shape=window.shape,
     )
-    return part_of_previous, part_of_new, part_of_window, part_of_following
+    return previous, new, window, following
 
 
 def sequence_by_rows(draft: Draft, layer: Layer) -> Edit | None:
@@ -523,7 +531,7 @@ def with_accumulators(draft: Draft, previous: Layer) -> Edit | None:
     if (ring := _ring_of(draft, previous)) is None:
         return None
     _, new, window, following = map(draft.layer, ring)
-    readers = [reader for reader in draft.readers(window.name) if reader != following]
+    readers = _readers_of_window(draft, ring)
     if len(readers) != 1:
         return None
     (layer,) = readers

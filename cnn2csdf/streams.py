@@ -39,6 +39,8 @@ class NewRows(NamedTuple):
 def as_stream(model: Model, hop: Positive) -> Model:
     """Return the streaming form of a network: its inputs have `hop` rows, its results are the same.
 
+    Inputs are feature maps then: channels x rows x columns, also of an input of 49 x 40 that is
+    reshaped to a map of one channel first.
     All rings begin with zeros, so results are valid from the frame that fills the window
     (`first_result`). Raises InvalidNetwork, naming the layers, if rows of a window are padded, or if
     a hop is no whole number of rows of a layer.

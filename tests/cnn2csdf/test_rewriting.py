@@ -382,6 +382,43 @@ def test_an_edit_of_an_added_layer_holds():
     assert layers[1].operator == op.Activation(function="relu")
 
 
+def test_an_edit_of_weights_or_sources_alone_holds():
+    model = image_and(("first", op.Identity(), "image"), ("second", op.Identity(), "first"))
+    weights = {"second": {"numbers": np.ones(2)}}
+
+    def only_sources(draft, layer):
+        return Edit(layers={}, sources={"first": "image"}) if layer.name == "first" else None
+
+    def only_weights(draft, layer):
+        return Edit(layers={}, weights=weights) if layer.name == "second" else None
+
+    edited_sources = rewritten(model, only_sources)
+    assert [layer.name for layer in edited_sources.network.layers] == ["image", "second"]
+    assert rewritten(replace(model, weights={}), only_weights).weights == weights
+
+
+def test_a_layer_that_reads_masks_several_times_has_one_copy_of_each():
+    model = built(
+        ("image", op.Input(dims=(1, 4, 4))),
+        ("mask", op.Input(dims=(1, 4, 4))),
+        ("far", op.Identity(), "mask"),
+        ("near", op.Identity(), "far"),
+        ("first", op.Concatenation(axis=0), "image", "near", "far", "near"),
+    )
+    (first,) = tokens.with_masks_of_readers(model).network.layers[-1:]
+    assert first.inputs == ("image", "near of a reader", "far of a reader", "near of a reader")
+
+
+def test_an_input_in_the_dims_of_a_view_keeps_the_dims_of_the_file():
+    model = built(
+        ("input", op.Input(dims=(4, 8, 1), file_dims=(8, 4))),
+        ("line", op.View(dims=(32,)), "input"),
+        ends=["line"],
+    )
+    (first, _) = moves_as_views.with_views(model).network.layers
+    assert first.operator == op.Input(dims=(32,), file_dims=(8, 4))
+
+
 def test_the_first_rule_that_matches_a_layer_wins():
     offered = []
 

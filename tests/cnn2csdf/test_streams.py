@@ -8,6 +8,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.geometry import Window
+from cnn2csdf.operators import Next, Previous
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of, with_states
 from cnn2csdf.streams import as_stream, first_result
@@ -122,6 +123,15 @@ def counter():
     return Model(network=network.network(), weights={})
 
 
+def only_state():
+    """A network whose variable is its result, without inputs."""
+    network = NetworkBuilder("state")
+    previous = network.add(Previous(dims=(3,), variable="state"))
+    network.add(Next(variable="state"), previous)
+    network.output(previous)
+    return network.network()
+
+
 def test_an_input_is_what_an_output_gave_before():
     model = with_states(counter(), {"before": "after"})
     states = first_states(model)
@@ -135,6 +145,11 @@ def test_an_input_is_what_an_output_gave_before():
 def test_states_of_other_names_are_refused_with_the_names_that_there_are():
     with pytest.raises(InvalidNetwork, match="there is no input 'h', only 'x', 'before'"):
         with_states(counter(), {"h": "after"})
+    with pytest.raises(InvalidNetwork, match="there is no output 'typo', only 'sum', 'after'"):
+        with_states(counter(), {"before": "typo"})
+    without_inputs = with_states(Model(network=only_state(), weights={}), {})
+    with pytest.raises(InvalidNetwork, match=r"there is no input 'h'$"):
+        with_states(without_inputs, {"h": "after"})
 
 
 def test_an_output_is_the_state_of_one_input():

@@ -59,7 +59,8 @@ def parse_tflite(
     name: of the file, for messages. shapes: of inputs by name, with the batch, where the file leaves
     them open. Layers are called as the tensors they write. Tensors of int8 with a scale are quantised;
     they are computed as the kernels of the runtime compute them. inputs, outputs: names of tensors, to
-    read the part between these tensors.
+    read the part between these tensors. Frames have the dims of `network.inputs`: in a network with
+    variables, an input whose only consumer is a view has the dims of the view.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, naming the file and the operator.
     """
