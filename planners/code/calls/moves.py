@@ -172,6 +172,7 @@ def _neighbour_tables(node: LayerNode, operator: op.Resize, axis: ResizedAxis) -
     """The symbols of neighbouring input positions of each output position, and of their weights.
 
     Linear: the position before, and the weight of the next. Cubic: four positions and weights.
+    Positions have 16 bits, because no map in C has more rows or columns (`tensor_table.MOST_ROWS`).
     """
     outputs = np.arange(axis.size)
     if operator.function == "linear":

@@ -205,8 +205,8 @@ def _by_output(weights: Array) -> Array:
 def averaging(node: LayerNode, count: int, *, is_sum: bool = False) -> Fields:
     """Return the fields of the C structure `averaging`: the mean, or the sum, of `count` integers.
 
-    In fixed point, the multiplier of a mean includes the division by `count`; in single precision
-    the kernel divides.
+    In fixed point, the multiplier of a mean includes the division by `count`. In single precision the
+    kernel divides, so sums are refused.
     """
     input_types, result = input_type(node), result_type(node)
     if count > 2 ** (31 - 8 * input_types.element.bytes):
@@ -215,6 +215,8 @@ def averaging(node: LayerNode, count: int, *, is_sum: bool = False) -> Fields:
     if result.is_fixed_point:
         scale = input_types.scale / result.scale
         ratio = factor_fields(multiplier(scale) if is_sum else mean_multiplier(scale, count))
+    elif is_sum:
+        raise node.refusal("of quantised integers: sums in single precision")
     return {"count": count, **ratio, **zero_fields(input_types, result)}
 
 

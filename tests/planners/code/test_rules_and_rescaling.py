@@ -71,22 +71,25 @@ def test_a_rule_beyond_the_ends_stands_for_the_nearest_place(shift, limit, place
     assert spans_of(rule, places, limit) == spans
 
 
-def averaged(count, given_scale, scale, element=Element.INT8):
-    """The numbers for the mean of so many integers of one scale in steps of another."""
+def averaging_node(given_scale, scale, arithmetic=Arithmetic.FIXED_POINT, element=Element.INT8):
+    """A layer that reads integers of one scale and has a result of another."""
     types = [
-        Quantization(element=element, scales=(one,), zero_point=zero)
+        Quantization(element=element, scales=(one,), zero_point=zero, arithmetic=arithmetic)
         for one, zero in ((given_scale, 3), (scale, -4))
     ]
 
     def refusal(why):
         return UnsupportedOperator(why)
 
-    node = SimpleNamespace(
+    return SimpleNamespace(
         input_types=(types[0],), layer=SimpleNamespace(quantization=types[1]), element=element,
         refusal=refusal,
     )  # fmt: skip
-    assert types[1].arithmetic is Arithmetic.FIXED_POINT
-    return list(averaging(node, count).values())
+
+
+def averaged(count, given_scale, scale):
+    """The numbers for the mean of so many integers of one scale in steps of another."""
+    return list(averaging(averaging_node(given_scale, scale), count).values())
 
 
 @given(st.integers(1, 5000), st.floats(2**-30, 4.0), st.floats(0.01, 0.1))
@@ -109,3 +112,12 @@ def test_sums_beyond_32_bits_are_refused_by_their_number():
     assert averaged(2**23, 0.5, 0.5)[0] == 2**23  # times 2**8 is 2**31
     with pytest.raises(UnsupportedOperator, match=str(2**23 + 1)):
         averaged(2**23 + 1, 0.5, 0.5)
+
+
+def test_single_precision_has_means_only():
+    node = averaging_node(0.5, 0.25, Arithmetic.SINGLE_PRECISION)
+    assert averaging(node, 4) == {
+        "count": 4, "given": 0.5, "result": 0.25, "zero_in": 3, "zero_out": -4,
+    }  # fmt: skip
+    with pytest.raises(UnsupportedOperator, match="sums in single precision"):
+        averaging(node, 4, is_sum=True)
