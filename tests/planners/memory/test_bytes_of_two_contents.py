@@ -26,6 +26,7 @@ from planners.plan.plan import (
     Stage,
     StreamBuffer,
     StreamingPlan,
+    Strip,
     Tiles,
     Turns,
 )
@@ -135,7 +136,7 @@ def with_a_copy():
 
 
 TILES = Tiles(row_ends=(4, 8), column_ends=(4, 8), halo_cached=False)
-BY_STRIPS = Stage(layers=("b", "c"), strips=(("b", 1, 1),))
+BY_STRIPS = Stage(layers=("b", "c"), strips=(Strip("b", 1, 1),))
 BY_TILES = Stage(layers=("b", "c"), mode=Mode.TILES, rows=8, tiles=TILES)
 COPY, SCRATCH = 1024, 3648
 
