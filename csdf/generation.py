@@ -74,13 +74,7 @@ class GraphShape:
             yield "has_late_release without is_bounded: only capacities have windows"
 
 
-_AT_LEAST_ONE = (
-    "actors",
-    "max_phases",
-    "max_repetitions",
-    "max_rate",
-    "max_concurrency",
-)
+_AT_LEAST_ONE = ("actors", "max_phases", "max_repetitions", "max_rate", "max_concurrency")
 _ORDERED = (  # each of the first is at least the second
     ("max_duration", "min_duration"),
     ("max_repetitions", "max_phases"),

@@ -267,24 +267,14 @@ def as_json(answer: Analysis) -> dict[str, Any]:
 
 
 def _as_record(answer: Analysis) -> dict[str, Any]:
-    """The answer in one line of a table: exact numbers, names with `;` between them."""
-    graph, result = answer.graph, answer.result
+    """Return the cells of COLUMNS: exact numbers, names with `;` between them."""
+    result = answer.result
     kind = "inconsistent" if answer.inconsistency is not None else "unknown"
     if result is not None:
         kind = "period" if result.deadlock is None else "deadlock"
     cycle = None if result is None else result.critical_cycle
-    return {
-        "graph": graph.name,
-        "type": graph.kind,
-        "actors": len(graph.actors),
-        "channels": len(graph.channels),
-        "firings_per_iteration": sum(answer.repetitions.values()),
-        "answer": kind,
-        "period": None if result is None else result.period,
-        "throughput": None if result is None else result.throughput,
-        "critical_cycle": None if cycle is None else ";".join(cycle.actors),
-        "seconds": round(answer.seconds, 6),
-    }
+    actors = None if cycle is None else ";".join(cycle.actors)
+    return as_json(answer) | {"answer": kind, "critical_cycle": actors}
 
 
 def _text(value: Fraction | None) -> str | None:

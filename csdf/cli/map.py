@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -250,9 +251,9 @@ def _drawn_iterations(answer: MapAnswer) -> int:
     repetitions = repetition_vector(answer.graph)
     orders = () if answer.mapping is None else answer.mapping.orders.values()
     begun = [
-        Fraction(order.prefix.count(actor), repetitions[actor])
+        Fraction(count, repetitions[actor])
         for order in orders
-        for actor in order.prefix
+        for actor, count in Counter(order.prefix).items()
     ]
     return ceil(max(begun, default=Fraction(0))) + DRAWN
 

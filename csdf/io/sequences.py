@@ -48,24 +48,12 @@ def _run(entry: str) -> tuple[int, str]:
 def parse_rates(text: str, phases: int) -> tuple[int, ...]:
     """Return the rate of each phase; `phases` is a multiple of the length of the sequence."""
     is_short = phases <= SHORT and len(text) <= SHORT
-    return _short_rates(text, phases) if is_short else _cycle(text, phases, natural)
-
-
-@lru_cache(maxsize=CACHE_ENTRIES)
-def _short_rates(text: str, phases: int) -> tuple[int, ...]:
-    """The rates of an actor with few phases, cached since few distinct texts occur in a graph."""
-    return _cycle(text, phases, natural)
+    return (_cached_cycle if is_short else _cycle)(text, phases, natural)
 
 
 def parse_times(text: str, phases: int) -> tuple[int | Fraction, ...]:
     """Return the time of each phase; `phases` is a multiple of the length of the sequence."""
-    return _only_time(text) if phases == 1 else _cycle(text, phases, _parse_time)
-
-
-@lru_cache(maxsize=CACHE_ENTRIES)
-def _only_time(text: str) -> tuple[int | Fraction, ...]:
-    """The time of an actor with one phase, cached since few distinct texts occur in a graph."""
-    return _cycle(text, 1, _parse_time)
+    return (_cached_cycle if phases == 1 else _cycle)(text, phases, _parse_time)
 
 
 def _parse_time(text: str) -> int | Fraction:
@@ -87,6 +75,10 @@ def _cycle(text: str, phases: int, parse: Callable[[str], Number]) -> tuple[Numb
                 runs[entry] = run
         values.extend(run)
     return tuple(values) * (phases // len(values))
+
+
+# Few distinct short texts occur in a graph.
+_cached_cycle = lru_cache(maxsize=CACHE_ENTRIES)(_cycle)
 
 
 def format_sequence(values: Iterable[int | Fraction]) -> str:

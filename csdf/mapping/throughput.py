@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import lcm
 from typing import ClassVar
 
+from csdf.analysis.components import strong_components
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.throughput import throughput
@@ -126,27 +127,23 @@ def _stuck(deadlock: str, blocked: tuple[str, ...]) -> MappedThroughput:
 
 
 def _parts(graph: Graph) -> list[Graph]:
-    """Return the weakly connected components of a graph, by union-find."""
-    home = {actor.name: actor.name for actor in graph.actors}
-
-    def root(name: str) -> str:
-        while home[name] != name:
-            home[name] = home[home[name]]
-            name = home[name]
-        return name
-
-    for channel in graph.channels:
-        home[root(channel.producer)] = root(channel.consumer)
-    roots = dict.fromkeys(root(name) for name in home)
-    if len(roots) == 1:
+    """Return the weakly connected components of a graph, in the order of their first actors."""
+    numbers = indexed(graph)
+    neighbours: list[list[int]] = [[] for _ in graph.actors]
+    for producer, consumer in zip(numbers.producer, numbers.consumer, strict=True):
+        neighbours[producer].append(consumer)
+        neighbours[consumer].append(producer)
+    part = strong_components(len(neighbours), neighbours)
+    part_of = dict(zip(numbers.actor_names, part, strict=True))
+    if not any(part):
         return [graph]
     return [
         replace(
             graph,
-            actors=tuple(actor for actor in graph.actors if root(actor.name) == component),
-            channels=tuple(c for c in graph.channels if root(c.producer) == component),
+            actors=tuple(actor for actor in graph.actors if part_of[actor.name] == number),
+            channels=tuple(c for c in graph.channels if part_of[c.producer] == number),
         )
-        for component in roots
+        for number in sorted(set(part))
     ]
 
 

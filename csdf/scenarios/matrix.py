@@ -85,7 +85,7 @@ class MaxPlusMatrix:
         stop = stop_of(budget)
         # A common denominator keeps the Bellman-Ford sums in integers.
         scale = lcm(*(time.denominator for row in self.rows.values() for time in row.values()))
-        edges = self._edges(scale)
+        edges = _edges(self.rows, scale)
         mean = self.eigenvalue * scale
         numbers = range(len(self.rows))
         reversed_edges = [edge._replace(source=edge.target, target=edge.source) for edge in edges]
@@ -104,16 +104,6 @@ class MaxPlusMatrix:
             tokens[new]: {tokens[old]: time / scale for old, time in sorted(row.items())}
             for new, row in projector.items()
         }
-
-    def _edges(self, scale: int) -> list[WeightedEdge]:
-        """The entries between tokens of the matrix as edges, in units of 1 / scale."""
-        numbers = {token: number for number, token in enumerate(self.rows)}
-        return [
-            WeightedEdge(numbers[old], numbers[new], int(time * scale), 1)
-            for new, row in self.rows.items()
-            for old, time in row.items()
-            if old in numbers
-        ]
 
 
 @public
@@ -137,13 +127,7 @@ def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
         new: {old: Fraction(time, scale) for old, time in row.items()}
         for new, row in stamps.items()
     }
-    numbers = {token: number for number, token in enumerate(rows)}
-    edges = [
-        WeightedEdge(numbers[old], numbers[new], time, 1)
-        for new, row in stamps.items()
-        for old, time in row.items()
-        if old in numbers
-    ]
+    edges = _edges(rows, scale)
     cycle = maximum_cycle_ratio(len(rows), edges, stop)
     if cycle is None:
         return MaxPlusMatrix(rows=rows, eigenvalue=None, eigenvector={}, critical=())
@@ -153,10 +137,21 @@ def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
         rows=rows,
         eigenvalue=mean / scale,
         eigenvector={
-            token: paths[number] / scale for token, number in numbers.items() if number in paths
+            token: paths[number] / scale for number, token in enumerate(rows) if number in paths
         },
         critical=tuple(list(rows)[edge.source] for edge in cycle.edges),
     )
+
+
+def _edges(rows: Mapping[str, Vector], scale: int) -> list[WeightedEdge]:
+    """Return the entries between tokens of the rows as edges, in units of 1 / scale."""
+    numbers = {token: number for number, token in enumerate(rows)}
+    return [
+        WeightedEdge(numbers[old], numbers[new], int(time * scale), 1)
+        for new, row in rows.items()
+        for old, time in row.items()
+        if old in numbers
+    ]
 
 
 def _longest_paths(

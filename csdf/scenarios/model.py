@@ -28,8 +28,9 @@ class Scenario:
     """A mode of the application for an iteration.
 
     graph: its capacities count. consumed, produced: names of the tokens on each channel before and
-    after; a channel that is not listed holds `channel[0]`, `channel[1]` and so on, before and after. A
-    token whose name is empty does not persist: it exists from the start and is discarded at the end.
+    after; a channel that is not listed holds `channel[0]`, `channel[1]` and so on, before and after.
+    Tokens have different names. A token whose name is empty does not persist: it exists from the start
+    and is discarded at the end.
     firings: how often each actor fires; an actor that is not listed fires as the repetition vector
     says. reward: the progress that the scenario makes.
     """

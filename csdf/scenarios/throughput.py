@@ -7,6 +7,7 @@ each initial token, the delay from that token. The automaton determines the sequ
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -352,9 +353,9 @@ class _SymbolicExecution:
             ),
             self._end,
         )
-        self.taken = self.optional | {
-            name for queue in self.run.queues for stamp, _ in queue for name in stamp
-        }
+        initial_names = [name for queue in self.run.queues for stamp, _ in queue for name in stamp]
+        self.taken = self.optional.union(initial_names)
+        self._require_distinct([*self.optional, *initial_names])
 
     def matrix(self, stop: Stop) -> Matrix:
         self.run.exhaust(look=stop.look)
@@ -362,7 +363,7 @@ class _SymbolicExecution:
         if stuck is not None:
             raise StuckScenario(self._complaint(stuck))
         names_of = self.numbers.actor_names
-        rows = {f"{names_of[actor]}{ORDER}": stamp for actor, stamp in self.latest.items()}
+        rows = [(f"{names_of[actor]}{ORDER}", stamp) for actor, stamp in self.latest.items()]
         channels = zip(self.graph.channels, self.run.queues, self.run.tokens, strict=True)
         for channel, queue, tokens in channels:
             names = _names(channel, self.scenario.produced, tokens)
@@ -373,8 +374,14 @@ class _SymbolicExecution:
                     f"but {counted(len(names), 'name')} for them"
                 )
             stamps = (stamp for stamp, count in queue for _ in range(count))
-            rows.update((name, stamp) for name, stamp in zip(names, stamps, strict=True) if name)
-        return Matrix(self.taken, rows, self.optional)
+            rows += [(name, stamp) for name, stamp in zip(names, stamps, strict=True) if name]
+        self._require_distinct([name for name, _ in rows])
+        return Matrix(self.taken, dict(rows), self.optional)
+
+    def _require_distinct(self, names: Sequence[str]) -> None:
+        name, count = Counter(names).most_common(1)[0] if names else ("", 1)
+        if count > 1:
+            raise InvalidGraph(f"scenario {self.scenario.name!r}: two tokens are named {name!r}")
 
     def _complaint(self, actor: int) -> str:
         run = self.run

@@ -29,11 +29,9 @@ from csdf.search.least import least_distribution
 from csdf.search.pareto import SmallestStorage
 from csdf.search.searched_graph import SearchedGraph
 from csdf.search.trade_off import EVERYTHING
-from csdf.search.variables import SearchSpace, Variable
+from csdf.search.variables import SearchSpace, Variable, space_names
 from csdf.status import Reason, Why, because
 from csdf.time_limit import Budget, Progress, stop_of
-
-SEARCHED = " (searched space)"
 
 
 class LatencyWhy(Why):
@@ -130,6 +128,8 @@ class _Evaluator:
         self._required = latency
         self._paths = ReleasePaths(graph, repetition_vector(graph), pairing, period)
         self._known: dict[tuple[int | None, ...], PeriodEvaluation] = {}
+        searched = chain.from_iterable(variable.channels for variable in variables)
+        self._space_names = space_names(graph, searched)
 
     @property
     def count(self) -> int:
@@ -156,18 +156,19 @@ class _Evaluator:
         path = self.latency(capacities)
         if path.latency <= self._required:
             return evaluation
-        named = set(path.channels)
         holding = [
             index
             for index, variable in enumerate(self._variables)
-            if any(f"{channel.name}{SEARCHED}" in named for channel in variable.channels)
+            if any(
+                self._space_names[channel.name] in path.channels for channel in variable.channels
+            )
         ]
         return PeriodEvaluation(None, tuple(holding))
 
     def latency(self, capacities: Sequence[int | None]) -> LongestPath:
         """Return the latency with these capacities, which sustain the period."""
         spaces = [
-            space_channel(channel, capacity, f"{channel.name}{SEARCHED}")
+            space_channel(channel, capacity, self._space_names[channel.name])
             for variable, capacity in zip(self._variables, capacities, strict=True)
             if capacity is not None
             for channel in variable.channels

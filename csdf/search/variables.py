@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 from math import gcd
@@ -12,6 +12,7 @@ from csdf.arguments import Positive, public
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph, space_channel
 from csdf.model.indexed import IndexedGraph, indexed
+from csdf.names import free_name
 
 Distribution = tuple[int, ...]  # the capacity of each variable
 UNITS = ("tokens", "bytes", "bits")
@@ -132,11 +133,20 @@ def with_searched_spaces(graph: Graph, channels: Sequence[Channel]) -> IndexedGr
     Space channels follow all other channels: if two channels delay a start equally, the first is
     reported, preferably not a space channel.
     """
+    names = space_names(graph, channels)
     spaces = tuple(
-        space_channel(channel, channel.initial_tokens, f"{channel.name} (searched space)")
-        for channel in channels
+        space_channel(channel, channel.initial_tokens, names[channel.name]) for channel in channels
     )
     return indexed(replace(graph, channels=graph.channels + spaces))
+
+
+def space_names(graph: Graph, channels: Iterable[Channel]) -> dict[str, str]:
+    """Return a free name for the space channel of each of these channels."""
+    used_names = {channel.name for channel in graph.channels}
+    return {
+        channel.name: free_name(f"{channel.name} (searched space)", used_names)
+        for channel in channels
+    }
 
 
 # Firings simulated for minimum capacities: of one channel, and of all channels (a few seconds).

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -111,6 +112,22 @@ def test_a_scenario_has_to_take_the_tokens_that_the_last_one_left():
     graph = automaton([one], [("q", "one")], [("q", "q")])
     with pytest.raises(InvalidGraph, match="takes the token 'y', which scenario 'one'"):
         scenario_throughput(graph)
+
+
+@pytest.mark.parametrize("name", ["x", "ab[0]", "a (order)"])
+def test_two_tokens_of_one_name_are_refused(name):
+    """The times of one of them would be lost: of `ab` and `ba`, or of the latest start of a."""
+    graph = ring("one", 1, 1)
+    channels = tuple(
+        replace(channel, initial_tokens=1) if channel.name == "ab" else channel
+        for channel in graph.channels
+    )
+    names = {"ba": (name,)} | ({"ab": (name,)} if name == "x" else {})
+    one = Scenario(
+        name="one", graph=replace(graph, channels=channels), consumed=names, produced=names
+    )
+    with pytest.raises(InvalidGraph, match=re.escape(f"two tokens are named {name!r}")):
+        scenario_throughput(automaton([one], [("q", "one")], [("q", "q")]))
 
 
 def test_a_token_without_a_name_is_forgotten():

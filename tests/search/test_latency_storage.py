@@ -71,6 +71,16 @@ def test_an_early_answer_asks_for_more_room_than_the_period_does():
     assert source_latency(with_room, "a", "d", 20).dependency_latency == 11
 
 
+def test_a_channel_may_be_named_like_searched_space():
+    def least(name):
+        graph = GraphBuilder().actor("a", 2, overlap=False).actor("b", 3, overlap=False)
+        graph.channel("a", 2, "b", 3, name="c").channel("a", 2, "b", 3, name=name, initial_tokens=6)
+        found = storage_for_latency(graph.graph(), "a", "b", period=20, latency=40)
+        return found.size, found.latency, smallest_storage(graph.graph(), period=20).size
+
+    assert least("c (searched space)") == least("d")
+
+
 def test_no_storage_answers_before_the_work_is_done():
     found = storage_for_latency(fork(), "a", "d", period=20, latency=10)
     assert (found.status, found.point) == (Status.INFEASIBLE, None)
