@@ -30,8 +30,10 @@ class MappedExecution:
     """The first iterations of a mapped graph.
 
     firings: of whole iterations, by start time, including transfers. cores: the processor of each bound
-    actor. transient: iterations with a firing that starts before the first recurring state; steady:
-    iterations until it recurs. period: of an iteration in the steady part. deadlock: its time, or None.
+    actor. transient: iterations with a firing that starts before the first recurring state. steady:
+    iterations until it recurs, and period: of one of them; of parts without a channel or a processor in
+    common, those of the fastest part, and the period of the slowest. deadlock: None, or a time from
+    which on some actor never fires.
     """
 
     firings: tuple[Firing, ...]
@@ -82,7 +84,7 @@ def mapped_execution(
     count, period = iterations, None
     if recurrence is not None:
         count = recurrence.transient + recurrence.steady
-        period = Fraction(recurrence.time, recurrence.steady) * run.unit
+        period = Fraction(recurrence.time, recurrence.slowest) * run.unit
     is_stuck = count is None or not run.complete(count)
     return MappedExecution(
         firings=run.listed(None if is_stuck else count),
@@ -96,10 +98,11 @@ def mapped_execution(
 
 
 class _PeriodicPhase(NamedTuple):
-    """Iterations begun before the first recurring state, iterations until it recurs, and their time."""
+    """The time in which a state recurs; transient: iterations begun before the first such state."""
 
     transient: int
-    steady: int
+    steady: int  # iterations of the fastest part of the graph until the state recurs
+    slowest: int  # of the slowest part
     time: int
 
 
@@ -141,8 +144,8 @@ class _MappedExecution:
                 )
 
     def until_recurrence(self) -> _PeriodicPhase | None:
-        """Run until a state recurs; None where everything stops first."""
-        seen: dict[object, tuple[int, int, int]] = {}
+        """Run until a state recurs; None where everything stops first, or a part of the graph."""
+        seen: dict[object, tuple[list[int], int, int]] = {}
         reference = next(iter(self.repetitions))
         complete, remembered = -1, 0
         self._start_all()
@@ -152,11 +155,16 @@ class _MappedExecution:
                 complete = done
                 state = self._state()
                 if state in seen:
-                    before, begun, time = seen[state]  # begun: iterations with some firing started
-                    return _PeriodicPhase(begun, done - before, self.now - time)
+                    ended_before, begun, time = seen[state]
+                    firings = map(int.__sub__, self.ended.values(), ended_before)
+                    steady = list(map(int.__floordiv__, firings, self.repetitions.values()))
+                    if not min(steady):
+                        return None
+                    return _PeriodicPhase(begun, max(steady), min(steady), self.now - time)
+                # Iterations with some firing started.
                 begun = max(-(-self.started[a] // count) for a, count in self.repetitions.items())
-                seen[state] = (done, begun, self.now)
-                remembered += len(self.tokens) + len(self.started)
+                seen[state] = (list(self.ended.values()), begun, self.now)
+                remembered += len(self.tokens) + 2 * len(self.started)
                 remembered += 2 * len(self.active) + 3 * len(self.arrivals)
                 if remembered > MOST_REMEMBERED:
                     raise NoRecurrence(

@@ -221,7 +221,6 @@ class _PartEvaluator:
             evaluation.period,
             tuple(self._position[index] for index in evaluation.holding),
             tuple(cycle.moved(self._position) for cycle in evaluation.cycles),
-            tuple((self._position[index], minimum) for index, minimum in evaluation.minimums),
         )
 
 

@@ -246,6 +246,30 @@ def test_tokens_of_overlapping_firings_do_not_overtake_one_another():
     assert [one.start for one in found.firings if one.actor == "b"][:2] == [9, 11]
 
 
+def separate(fast, slow, tokens=1):
+    """Two actors without a channel in common, each alone on its processor."""
+    graph = GraphBuilder("separate").actor("a", fast).actor("b", slow).actor("c", 0)
+    graph.channel("b", 1, "c", 1, name="bc").channel("c", 1, "b", 1, initial_tokens=tokens)
+    orders = {"p": StaticOrder(periodic=("a",)), "q": StaticOrder(periodic=("b",))}
+    return graph.graph(), TWO, Mapping(binding={"a": "p", "b": "q"}, orders=orders)
+
+
+@pytest.mark.parametrize("times", [(3, 5), (5, 3)])
+def test_the_slowest_of_separate_parts_decides(times):
+    found = mapped_execution(*separate(*times))
+    assert found.period == mapped_throughput(*separate(*times)).period == 5
+    # The state recurs after 15 time units, in which the fast part completes 5 iterations.
+    assert found.steady == 5
+
+
+def test_a_part_that_deadlocks_is_a_deadlock():
+    stuck = separate(3, 5, tokens=0)
+    assert mapped_throughput(*stuck).period is None
+    found = mapped_execution(*stuck)
+    assert (found.period, found.iterations) == (None, 0)
+    assert found.deadlock is not None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_execution_and_cycle_ratio_agree_on_many_mappings(block):
