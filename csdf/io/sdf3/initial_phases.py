@@ -8,7 +8,7 @@ are equal; the time of the initial phases is not included.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from csdf.errors import GaveUp, InvalidGraph, StuckStart
@@ -16,10 +16,9 @@ from csdf.io import sequences
 from csdf.io.sdf3.actors import ActorPort, ActorText, port_elements
 from csdf.io.sdf3.document import Sdf3Document
 from csdf.model.exact import MalformedText
-from csdf.model.graph import Actor, Graph, space_channel
+from csdf.model.graph import Actor, Graph, SpaceName, with_space_channels
 from csdf.model.indexed import indexed
 from csdf.model.untimed import UntimedRun
-from csdf.names import free_name
 
 MOST_FIRINGS = 2_000_000
 REMARK = " initial phases (before ';'); the graph is what they leave behind"
@@ -107,9 +106,9 @@ def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
                 release=None
                 if channel.release is None
                 else _turned(channel.release, offsets[channel.consumer]),
-                initial_tokens=tokens,
+                initial_tokens=run.tokens(channel.name),
             )
-            for channel, tokens in zip(graph.channels, run.tokens(), strict=True)
+            for channel in graph.channels
         ),
         origin=None,
     )
@@ -138,14 +137,9 @@ class _StartingRun:
     def __init__(
         self, graph: Graph, initial: Mapping[str, InitialRates], counts: Mapping[str, int]
     ) -> None:
-        self._bounded = [
-            number
-            for number, channel in enumerate(graph.channels)
-            if channel.capacity is not None and not channel.is_self_loop
-        ]
-        self._channels = len(graph.channels)
-        numbers = indexed(_with_initial_phases_in_cycle(graph, initial, counts, self._bounded))
+        numbers = indexed(_with_initial_phases_in_cycle(graph, initial, counts))
         self._names = numbers.actor_names
+        self._number = {name: number for number, name in enumerate(numbers.channel_names)}
         # For each actor, its number of initial phases: the index of the first phase of its cycle.
         self._begins = [counts.get(name, 0) for name in self._names]
         self._order = [self._names.index(name) for name in counts]
@@ -164,9 +158,9 @@ class _StartingRun:
         offsets = [phase - begin for phase, begin in phases]
         return dict(zip(self._names, offsets, strict=True))
 
-    def tokens(self) -> list[int]:
-        """Return the tokens of each channel."""
-        return self._run.tokens[: self._channels]
+    def tokens(self, channel: str) -> int:
+        """Return the tokens of a channel."""
+        return self._run.tokens[self._number[channel]]
 
     def _fire_on_demand(self, target: int) -> None:
         """Fire the actor once, after the necessary firings of the actors that it waits for."""
@@ -190,24 +184,18 @@ class _StartingRun:
         if channel is None:
             raise AssertionError("an actor that waits lacks a token")
         producer = self._names[self._run.graph.producer[channel]]
+        name = self._run.graph.channel_names[channel]
         # Of the space of a bounded channel, the message shows the channel and its tokens.
-        is_space = channel >= self._channels
-        shown = self._bounded[channel - self._channels] if is_space else channel
-        return (
-            f"{self._names[actor]} waits for {producer} on {self._run.graph.channel_names[shown]}, "
-            f"which holds {self._run.tokens[shown]}"
-        )
+        shown = name.channel if isinstance(name, SpaceName) else name
+        return f"{self._names[actor]} waits for {producer} on {shown}, which holds {self.tokens(shown)}"
 
 
 def _with_initial_phases_in_cycle(
-    graph: Graph,
-    initial: Mapping[str, InitialRates],
-    counts: Mapping[str, int],
-    bounded: Sequence[int],
+    graph: Graph, initial: Mapping[str, InitialRates], counts: Mapping[str, int]
 ) -> Graph:
     """Return the graph whose actors have their initial phases before the phases of the cycle.
 
-    The spaces of bounded channels become channels, after the channels of the graph.
+    The spaces of bounded channels become channels.
     """
     actors = tuple(
         Actor(name=actor.name, durations=(0,) * counts.get(actor.name, 0) + actor.durations)
@@ -223,12 +211,9 @@ def _with_initial_phases_in_cycle(
             release=rates.consumption + channel.release_rates,
         )
         channels.append(extended)
-    used_names = {channel.name for channel in channels}
-    for number in bounded:
-        name = free_name(f"{channels[number].name} (space)", used_names)
-        used_names.add(name)
-        channels.append(space_channel(channels[number], channels[number].capacity or 0, name))
-    return replace(graph, actors=actors, channels=tuple(channels), origin=None)
+    extended_graph = replace(graph, actors=actors, channels=tuple(channels), origin=None)
+    bounded = {channel.name for channel in channels if not channel.is_self_loop}
+    return with_space_channels(extended_graph, bounded, suffix=" (space)")
 
 
 def _turned(rates: tuple[int, ...], offset: int) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from csdf.io.sdf3 import reader as sdf3_reader
 from csdf.io.sdf3 import source
 from csdf.io.sdf3.document import Sdf3Document
 from csdf.model.exact import MalformedText, natural
-from csdf.model.graph import Actor, Channel, Graph, with_space_channels
+from csdf.model.graph import Actor, Channel, Graph, SpaceName, with_space_channels
 from csdf.names import longer_name
 
 Kind = Literal["sdf", "csdf"]
@@ -79,7 +79,8 @@ def format_sdf3(
     patch = Sdf3Patch(document)
     if kind is not None:
         patch.set_kind(kind)
-    patch.set_graph(written, original=graph)
+    has_capacities = any(channel.capacity is not None for channel in graph.channels)
+    patch.set_graph(written, has_capacities=has_capacities)
     if is_new:
         etree.indent(document.tree, "  ")
     return _text(document.tree)
@@ -127,22 +128,19 @@ class Sdf3Patch:
         self._structure.tag = kind
         self._properties.tag = f"{kind}Properties"
 
-    def set_graph(self, graph: Graph, original: Graph) -> None:
+    def set_graph(self, graph: Graph, *, has_capacities: bool) -> None:
         """Change the document to describe the graph.
 
-        original: the graph before capacities became reverse channels, each of which directly follows
-        its channel in `graph`. The element <storage> has the attributes that SDF3 lacks: `spaceOf`, the
-        channel whose free space a reverse channel holds; `capacity`; and `release`, release rates
-        without a capacity. SDF3 and Kiter ignore it.
+        has_capacities: whether a channel has a capacity, or a reverse channel in place of it. The
+        element <storage> has the attributes that SDF3 lacks: `spaceOf`, the channel whose free space a
+        reverse channel holds; `capacity`; and `release`, release rates without a capacity. SDF3 and
+        Kiter ignore it.
         """
         self._set_name(graph.name)
         self._remove_channels_not_in(graph)
         self._remove_actors_not_in(graph)
         for actor in graph.actors:
             self._set_actor(actor, _user_times(actor, graph.time_unit))
-        original_names = {channel.name for channel in original.channels}
-        has_capacities = any(channel.capacity is not None for channel in original.channels)
-        previous = ""
         for channel in graph.channels:
             self._set_channel(channel)
             storage = self._storage(channel.name)
@@ -151,14 +149,13 @@ class Sdf3Patch:
             if has_capacities or (storage is not None and "capacity" in storage.attrib):
                 self._set_property(channel.name, "bufferSize", channel.capacity)
             properties: dict[str, str] = {}
-            if channel.name not in original_names:
-                properties["spaceOf"] = previous
+            if isinstance(channel.name, SpaceName):
+                properties["spaceOf"] = channel.name.channel
             if channel.capacity is not None:
                 properties["capacity"] = str(channel.capacity)
             if channel.release not in (None, channel.consumption):
                 properties["release"] = sequences.format_sequence(channel.release or ())
             self._set_storage(channel.name, properties)
-            previous = channel.name
         for actor in graph.actors:
             self._remove_unused_ports(actor)
             self._keep_phases(actor, _user_times(actor, graph.time_unit))
