@@ -83,6 +83,7 @@ class FitWhy(Why):
         "fewest MACs; searched: layer by layer, row by row, line buffers, strips; {name!r} saves "
         "{saved} and takes {factor} times as long: --ram {least} chooses it"
     )
+    FAST_TOGETHER = "fastest plan found, so that a frame of each network is within the time limit"
     LEAST_BY_THEN = (
         "fewest MACs; searched: layer by layer, row by row, line buffers, strips; "
         "the search ended early: {end}"

@@ -259,14 +259,12 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     )
     methods = tuple(_worth_showing(searched_methods))
     with_room = [method for method in methods if request.has_room_for(method)]
-    best = _chosen(
-        [method for method in with_room if request.is_in_time(method)],
-        is_limited=request.ram is not None,
-    )
+    in_time = [method for method in with_room if request.is_in_time(method)]
+    best = _chosen(in_time, is_limited=request.ram is not None)
     least = min(map(request.needed_ram, methods))
     # The search neither tries all methods nor proves the bytes of its own: only the bound is a proof.
     if best is not None and ended is None:
-        status, reason = Status.FEASIBLE, _chosen_reason(best, methods, request)
+        status, reason = Status.FEASIBLE, _chosen_reason(best, in_time, request)
     elif best is not None:
         status, reason = Status.FEASIBLE, because(FitWhy.LEAST_BY_THEN, end=ended)
     elif with_room:
@@ -532,7 +530,10 @@ def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | No
 
 
 def _chosen_reason(best: FitMethod, methods: Sequence[FitMethod], request: FitRequest) -> Reason:
-    """The reason for the best plan: its MACs, and its time if a smaller plan has no more MACs."""
+    """The reason for the best plan: its MACs, and its time if a smaller plan has no more MACs.
+
+    methods: those that fit and are in time.
+    """
     smaller = [
         method
         for method in methods

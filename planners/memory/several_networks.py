@@ -22,7 +22,7 @@ from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.status import Status, because
 from csdf.units import nanoseconds_in_words
-from planners.memory.answer import GIVEN, Fit, FitWhy
+from planners.memory.answer import GIVEN, Fit, FitMethod, FitWhy
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import StreamingPlan
@@ -151,6 +151,38 @@ class Together:
         if self.is_concurrent:
             return Status.FEASIBLE, "the arena that the plans share sets the RAM"
         return Status.FEASIBLE, "the maximum over the networks, plus the states of all"
+
+
+def within_time(together: Together) -> Together:
+    """Return the answer with faster plans, if a frame of each network takes longer than the limit.
+
+    Chosen plans are replaced by the fastest that fit, those with the largest gain first. Unchanged if
+    no choice of these plans is fast enough.
+    """
+    longest = together.longest
+    times = [fit.best.nanoseconds or 0 for fit in together.fits if fit.best is not None]
+    if longest is None or len(times) < len(together.fits) or sum(times) <= longest:
+        return together
+    fits, fastest = list(together.fits), [_fastest(fit) for fit in together.fits]
+    gains = [time - (method.nanoseconds or 0) for time, method in zip(times, fastest, strict=True)]
+    missing = sum(times) - longest
+    for number in sorted(range(len(fits)), key=lambda number: -gains[number]):
+        if missing > 0 and gains[number] > 0:
+            fit = fits[number]
+            has_ended_early = fit.reason.kind is FitWhy.LEAST_BY_THEN
+            reason = fit.reason if has_ended_early else because(FitWhy.FAST_TOGETHER)
+            fits[number] = replace(fit, best=fastest[number], reason=reason)
+            missing -= gains[number]
+    faster = replace(together, fits=tuple(fits))
+    return faster if faster.verdict[0] is Status.FEASIBLE else together
+
+
+def _fastest(fit: Fit) -> FitMethod:
+    """The fastest plan that fits into the RAM; of equal plans the smallest."""
+    methods = (
+        method for method in fit.methods if fit.ram is None or fit.needed_ram(method) <= fit.ram
+    )
+    return min(methods, key=lambda method: (method.nanoseconds or 0, method.ram_bytes))
 
 
 def require_same_memories(plans: Sequence[StreamingPlan]) -> None:

@@ -271,6 +271,24 @@ def test_a_plan_that_does_not_fit_is_not_written(run, tmp_path, words):
     assert "next  " not in output
 
 
+def test_a_rate_of_several_networks_is_reached_by_the_fastest_plans(answer):
+    # Line buffers take 6.451 ms, layer by layer 6.267 ms: twice, or once, or never.
+    two = ("samos_example", "samos_example", *INT8)
+    arenas = {"70": [1344, 1344], "78.5": [1344, 2048], "79.5": [2048, 2048], "80": [1344, 1344]}
+    for rate, expected in arenas.items():
+        code, found = answer("fit", *two, "--fps", rate, "--verify")
+        assert code == (3 if rate == "80" else 0)
+        assert sorted(network["ram_bytes"] for network in found["networks"]) == expected
+        runs = [network["verified"]["high_water_bytes"] for network in found["networks"]]
+        assert sorted(runs) == expected
+
+
+def test_a_smaller_plan_that_is_too_slow_is_not_recommended(run):
+    # Of 27.7 ms; the fastest plan takes 27.5 ms.
+    assert "--ram 6776 chooses it" not in run("fit", "samos_example", "--fps", "36.2")[1]
+    assert run("fit", "samos_example", "--fps", "36.2", "--ram", "6776")[0] == 3
+
+
 def test_the_plan_and_its_trade_off_are_two_pictures(run, tmp_path):
     pytest.importorskip("matplotlib")
     plan, front = tmp_path / "plan.svg", tmp_path / "front.svg"

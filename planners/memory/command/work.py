@@ -46,7 +46,7 @@ from planners.memory.command.interpreted import (
 from planners.memory.command.main import memories_of_options
 from planners.memory.fit import FRONT, answer, slow_front
 from planners.memory.request import FitRequest, fit_request
-from planners.memory.several_networks import Together
+from planners.memory.several_networks import Together, within_time
 from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import format_own_plans
 from planners.plan.plan import StreamingPlan
@@ -91,7 +91,8 @@ def work(options: argparse.Namespace) -> int:
             return _answered(request, options.models[number], options)
 
         fits = list(taking_turns(fits, again))
-    all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
+    all_of = within_time(Together(fits=tuple(fits), flash=options.flash, longest=_longest(options)))
+    fits = list(all_of.fits)
     shown = [fit.shown.plan for fit in fits]
     checks = [
         verified(with_weights("csdf fit", model, options.seed), plan, options.seed)
