@@ -2,6 +2,10 @@
 
 Each layer order is a search of planners.memory.search; the plans of all of them are candidates. So
 the answer is never larger than that of a single order.
+
+Efforts: `Stop.question` gives a search a share of the whole effort, whatever other searches have spent,
+so that a search finds the same plans with and without the others. `Stop.part` gives a search a share of
+the effort that is left, so that searches together spend no more than one effort.
 """
 
 from __future__ import annotations
@@ -55,16 +59,22 @@ def methods_of_orders(
         search = orders.completed(network, stop, is_hopeless=is_hopeless)
         return search.methods, search.ended
     methods, ended = orders.methods(stop)
-    spans = input_spans(network) if request.durations is None else ()  # those are of its layers
-    if spans and (ended is None or ended.has(Ended.EFFORT)):
-        rewritten = replace(request, network=worked_network(network, spans))
-        parts = layers_in_parts(network, rewritten.network)
-        orders = _OrderSearches(rewritten, external, is_streamed=is_streamed, parts=parts)
-        more, later = orders.methods(stop.question(INPUTS_SHARE), known=methods)
-        if later is not None and not later.has(Ended.EFFORT):
-            ended = later
-        methods = _of_both_orders(methods, [_with_spans(method, spans) for method in more])
-    return methods, ended
+    # Measured durations are of the layers of the network, and so of none of the copies.
+    spans = input_spans(network) if request.durations is None else ()
+    if not spans or _is_cut_short(ended):
+        return methods, ended
+    rewritten = replace(request, network=worked_network(network, spans))
+    parts = layers_in_parts(network, rewritten.network)
+    orders = _OrderSearches(rewritten, external, is_streamed=is_streamed, parts=parts)
+    copied, ended_in_copies = orders.methods(stop.question(INPUTS_SHARE), known=methods)
+    methods = _of_both_orders(methods, [_with_spans(method, spans) for method in copied])
+    # The end of INPUTS_SHARE is no early end of the search.
+    return methods, ended_in_copies if _is_cut_short(ended_in_copies) else ended
+
+
+def _is_cut_short(ended: Reason | None) -> bool:
+    """Whether a search ended by its clock, memory or Ctrl-C, which end all further searches too."""
+    return ended is not None and not ended.has(Ended.EFFORT)
 
 
 def _with_spans(method: FitMethod, spans: tuple[Span, ...]) -> FitMethod:
@@ -112,7 +122,11 @@ class _OrderSearches:
     def _search_orders(
         self, searches: list[PlanSearch], stop: Stop, known: Sequence[FitMethod]
     ) -> Reason | None:
-        """Append the searches of all orders for `methods`; return the reason of an early end."""
+        """Append the searches of all orders for `methods`; return the reason of an early end.
+
+        The reason is that of the first search with a full effort that ended early, or Ctrl-C. The end
+        of an effort that later orders share is no early end.
+        """
         network = self._request.network
         first, later = canonical_orders(
             network,
@@ -120,13 +134,13 @@ class _OrderSearches:
             external=self._external,
             stop=stop.question(ORDER_SHARE),
         )
-        ended: Reason | None = None
         if known:
             orders = dict.fromkeys((*first, network))
             plain = [self._with_baselines(ordered, stop) for ordered in orders]
             if not any(search.can_improve(known, stop.question(BOUND_SHARE)) for search in plain):
                 searches += plain
                 return None
+        ended: Reason | None = None
         for ordered, stop_of_order in _with_stops(first, later, stop):
             search = self.completed(ordered, stop_of_order)
             searches.append(search)
@@ -134,8 +148,7 @@ class _OrderSearches:
                 return search.ended
             if len(searches) <= len(first):
                 ended = ended or search.ended
-            is_cut_short = search.ended is not None and not search.ended.has(Ended.EFFORT)
-            if is_cut_short and stop.is_over():
+            if _is_cut_short(search.ended) and stop.is_over():
                 return ended
         # A plan of another order may be smaller at first, and larger once both are improved.
         _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
@@ -180,7 +193,7 @@ def _with_stops(
     """Yield the network in each canonical order, with the Stop that limits the search of the order.
 
     first: orders with the full effort of a search.
-    later: orders that share part of an effort; the end of this part is no early end of the search.
+    later: orders that share OTHERS_SHARE of an effort, in equal parts.
     """
     for number, ordered in enumerate(first):
         yield ordered, stop.question(1.0) if number else stop
@@ -192,17 +205,18 @@ def _with_stops(
 def _improve_stages(searches: Sequence[PlanSearch], stop: Stop) -> None:
     """Search other stage orders for the plans on the Pareto front of several searches.
 
-    Most effort is for the plan of the fewest MACs, then for the plan of the fewest bytes. The last
-    is the smallest plan with more MACs than these, as no change adds MACs: an Inception-C block takes
-    130,944 bytes from such a plan and 135,168 without. Where no effort is limited, STAGES_EFFORT is.
+    Each plan has half of the effort that is left: the plan of the fewest MACs first, then the others of
+    the front by increasing bytes. Last is the smallest plan with more MACs than the front, because
+    another stage order adds no MACs: an Inception-C block takes 130,944 bytes from such a plan and
+    135,168 without. Without a limit on the effort of the search, the limit is STAGES_EFFORT.
     """
     if stop.effort_left is None:
         stop = stop.part(effort=STAGES_EFFORT)
     pairs = [(search, method) for search in searches for method in search.methods]
     front = improving(pairs, lambda pair: (pair[1].mac_ratio, pair[1].ram_bytes))
-    larger = [pair for pair in pairs if pair[1].mac_ratio > front[-1][1].mac_ratio]
-    last = sorted(larger, key=lambda pair: (pair[1].ram_bytes, pair[1].mac_ratio))[:1]
-    for search, method in (*front[:1], *reversed(front[1:]), *last):
+    beyond = [pair for pair in pairs if pair[1].mac_ratio > front[-1][1].mac_ratio]
+    smallest_beyond = sorted(beyond, key=lambda pair: (pair[1].ram_bytes, pair[1].mac_ratio))[:1]
+    for search, method in (*front[:1], *reversed(front[1:]), *smallest_beyond):
         search.improve(method, stop.part(share=0.5))
 
 
