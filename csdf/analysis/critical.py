@@ -72,7 +72,7 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
     )
     backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
     channels = range(len(graph.producer))
-    columns = graph._asdict() | recorded._asdict()  # see `kernel.Causes`
+    columns = graph._asdict() | recorded._asdict()  # see `kernel.SteadyPart`
     columns |= {
         "time": state.time,
         "causes": backend.view(recorded.causes),
@@ -82,13 +82,13 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
         "taken_start": graph.consumption_start,
         "taken": [total for c in channels for total in accumulate(graph.consumptions(c))],
     }
-    causes = backend.kernel(kernel.Causes)(SimpleNamespace(**columns), backend.array)
+    part = backend.kernel(kernel.SteadyPart)(SimpleNamespace(**columns), backend.array)
     begin = int(recorded.record[0]) if recorded.record_start[0] >= 0 else 0
     walker = backend.kernel(kernel.Walker)
-    length = backend.kernel(kernel.cycle_length)(causes, walker(0, 0, begin), walker(0, 0, begin))
+    length = backend.kernel(kernel.cycle_length)(part, walker(0, 0, begin), walker(0, 0, begin))
     first, second = walker(0, 0, begin), walker(0, 0, begin)
     actor_step, channel_step = (backend.blank(len(node)) for node in (graph.phases, graph.producer))
-    backend.kernel(kernel.go_round)(causes, first, second, length, actor_step, channel_step)
+    backend.kernel(kernel.go_round)(part, first, second, length, actor_step, channel_step)
     return Circuit(
         actors=_visited(actor_step),
         channels=_visited(channel_step),

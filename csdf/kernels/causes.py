@@ -11,23 +11,25 @@ Source: R. P. Brent, An improved Monte Carlo factorization algorithm, BIT 20, 19
 from __future__ import annotations
 
 
-class Causes:
-    """Recorded causes of a steady part, and the graph: A actors, C channels.
+class SteadyPart:
+    """A steady part with the recorded causes of its starts, and the graph: A actors, C channels.
 
-    firings: (A,) of each actor in the part; time: duration of the part. causes: see
-    `self_timed.Actors`; the causes of actor a have cause_bits[a] bits each, per_word[a] in a word,
-    from word cause_start[a] on. record: start times of actors whose firings may overtake each other,
-    from record_start[a] on; -1 for other actors. phases: (A,). duration: flat, of each phase, from
-    duration_start[a] on. input_channel: flat, from input_start[a] on. producer, initial_tokens: (C,).
-    made, taken: flat, tokens that a cycle produces, or consumes, up to and including each phase, from
-    made_start[c] and taken_start[c] on.
+    firings: (A,) of each actor in the part; time: duration of the part.
+    cause_words: words of packed causes, the `causes` of `self_timed.Actors`. The causes of actor a
+        begin at word cause_start[a]; each takes cause_bits[a] bits, and a word holds per_word[a].
+    record: start times of actors whose firings may overtake each other, from record_start[a] on;
+        record_start is -1 for other actors.
+    phases: (A,). duration: flat, of each phase, from duration_start[a] on.
+    input_channel: flat, from input_start[a] on. producer, initial_tokens: (C,).
+    made, taken: flat, tokens that a cycle of phases produces, or consumes, up to and including each
+        phase, from made_start[c] and taken_start[c] on.
     """
 
     def __init__(self, columns, array):
         """Copy the columns. array: makes a sequence of the kernel's kind."""
         self.firings = array(columns.firings)
         self.time = columns.time
-        self.causes = columns.causes
+        self.cause_words = columns.causes
         self.cause_bits = array(columns.cause_bits)
         self.per_word = array(columns.per_word)
         self.cause_start = array(columns.cause_start)
@@ -64,13 +66,13 @@ class Walker:
         self.channel = -1
 
 
-def step(causes, walker):
-    """Go to the firing that decided the start of this one."""
+def step(part, walker):
+    """Move the walker from its firing to the cause of the firing's start."""
     actor = walker.actor
     firing = walker.firing
-    bits = causes.cause_bits[actor]
-    per_word = causes.per_word[actor]
-    word = causes.causes[causes.cause_start[actor] + firing // per_word]
+    bits = part.cause_bits[actor]
+    per_word = part.per_word[actor]
+    word = part.cause_words[part.cause_start[actor] + firing // per_word]
     cause = (word >> firing % per_word * bits) & ((1 << bits) - 1)
     walker.channel = -1
     # Cause 0 is the start of the actor's own previous firing:
@@ -78,46 +80,47 @@ def step(causes, walker):
     if cause == 0:
         source = firing - 1
     else:
-        channel = causes.input_channel[causes.input_start[actor] + cause - 1]
-        source = maker(causes, walker, channel)
-        actor = causes.producer[channel]
-        phase = source % causes.phases[actor]
-        duration = causes.duration[causes.duration_start[actor] + phase]
+        channel = part.input_channel[part.input_start[actor] + cause - 1]
+        source = maker(part, walker, channel)
+        actor = part.producer[channel]
+        phase = source % part.phases[actor]
+        duration = part.duration[part.duration_start[actor] + phase]
         walker.channel = channel
         walker.passed += duration
         walker.now -= duration
     walker.actor = actor
-    walker.firing = source % causes.firings[actor]
-    walker.rounds += source // causes.firings[actor]
+    walker.firing = source % part.firings[actor]
+    walker.rounds += source // part.firings[actor]
 
 
-def maker(causes, walker, channel):
+def maker(part, walker, channel):
     """Return the firing whose end made the last input token of the walker's firing available.
 
-    If firings overtake each other, it is the last firing, up to the producer of this token, that
-    produces tokens on the channel and ends when the walker's firing starts.
+    If firings overtake each other, an earlier firing may end later. The cause is then the last of a
+    cycle of phases, up to the producer of this token, that produces tokens on the channel and ends when
+    the walker's firing starts.
     """
-    producer = causes.producer[channel]
-    phases = causes.phases[walker.actor]
-    at = causes.taken_start[channel]
-    needed = walker.firing // phases * causes.taken[at + phases - 1]
-    needed += causes.taken[at + walker.firing % phases] - causes.initial_tokens[channel]
+    producer = part.producer[channel]
+    phases = part.phases[walker.actor]
+    at = part.taken_start[channel]
+    needed = walker.firing // phases * part.taken[at + phases - 1]
+    needed += part.taken[at + walker.firing % phases] - part.initial_tokens[channel]
     # Invert the cumulative production: the firing that produces token number `needed`.
-    source = first_reaching(causes, channel, needed)
+    source = first_reaching(part, channel, needed)
     # Without overtaking, the producer of the last token is also the one that ends last.
-    if causes.record_start[producer] < 0:
+    if part.record_start[producer] < 0:
         return source
-    last = source - causes.phases[producer] + 1
-    while source > last and not ends_now(causes, walker, channel, source):
+    earliest = source - part.phases[producer] + 1
+    while source > earliest and not ends_now(part, walker, channel, source):
         source -= 1
     return source
 
 
-def first_reaching(causes, channel, tokens):
+def first_reaching(part, channel, tokens):
     """Return the first firing of the producer after which it has produced this many tokens."""
-    base = causes.made_start[channel]
-    phases = causes.phases[causes.producer[channel]]
-    per_cycle = causes.made[base + phases - 1]
+    base = part.made_start[channel]
+    phases = part.phases[part.producer[channel]]
+    per_cycle = part.made[base + phases - 1]
     # Whole cycles of phases first, then a binary search in the cumulative production of one cycle.
     cycles = (tokens - 1) // per_cycle
     rest = tokens - cycles * per_cycle
@@ -125,37 +128,40 @@ def first_reaching(causes, channel, tokens):
     high = phases - 1
     while low < high:
         middle = (low + high) // 2
-        if causes.made[base + middle] >= rest:
+        if part.made[base + middle] >= rest:
             high = middle
         else:
             low = middle + 1
     return cycles * phases + low
 
 
-def ends_now(causes, walker, channel, firing):
+def ends_now(part, walker, channel, firing):
     """Whether a firing of the producer produces tokens, and ends when the walker's firing starts."""
-    producer = causes.producer[channel]
-    phase = firing % causes.phases[producer]
-    at = causes.made_start[channel] + phase
-    if causes.made[at] == (causes.made[at - 1] if phase else 0):
+    producer = part.producer[channel]
+    phase = firing % part.phases[producer]
+    at = part.made_start[channel] + phase
+    if part.made[at] == (part.made[at - 1] if phase else 0):
         return False
-    within = firing % causes.firings[producer]
-    rounds = firing // causes.firings[producer] + walker.rounds
-    start = causes.record[causes.record_start[producer] + within] + rounds * causes.time
-    duration = causes.duration[causes.duration_start[producer] + phase]
+    within = firing % part.firings[producer]
+    rounds = firing // part.firings[producer] + walker.rounds
+    start = part.record[part.record_start[producer] + within] + rounds * part.time
+    duration = part.duration[part.duration_start[producer] + phase]
     return start + duration == walker.now
 
 
-def is_met(one, other):
+def is_met(first, second):
     """Whether two walkers are at the same firing of the steady part."""
-    return one.actor == other.actor and one.firing == other.firing
+    return first.actor == second.actor and first.firing == second.firing
 
 
-def cycle_length(causes, walker, waiting):
-    """Return the number of steps of the cycle that both walkers enter, from the same firing."""
+def cycle_length(part, walker, waiting):
+    """Return the number of steps of the cycle that a walk enters.
+
+    walker, waiting: two walkers at the first firing of the walk.
+    """
     power = 1
     length = 1
-    step(causes, walker)
+    step(part, walker)
     # Brent's cycle detection: the waiting walker catches up after 1, 2, 4, ... steps, so no visited
     # firing has to be stored.
     while not is_met(walker, waiting):
@@ -164,12 +170,12 @@ def cycle_length(causes, walker, waiting):
             waiting.firing = walker.firing
             power *= 2
             length = 0
-        step(causes, walker)
+        step(part, walker)
         length += 1
     return length
 
 
-def go_round(causes, first, second, length, actor_step, channel_step):
+def go_round(part, first, second, length, actor_step, channel_step):
     """Move two walkers from the same firing to the begin of the cycle, and the first around it.
 
     first: at the end, `passed` is the time of the cycle, and `rounds` the iterations that it spans.
@@ -177,16 +183,16 @@ def go_round(causes, first, second, length, actor_step, channel_step):
     """
     # Two walkers that are one cycle length apart first meet where the cycle begins.
     for _ in range(length):
-        step(causes, first)
+        step(part, first)
     while not is_met(first, second):
-        step(causes, first)
-        step(causes, second)
+        step(part, first)
+        step(part, second)
     # Rebase to round 0, so that the counters measure exactly one tour of the cycle.
     first.passed = 0
-    first.now -= first.rounds * causes.time
+    first.now -= first.rounds * part.time
     first.rounds = 0
     for number in range(length):
-        step(causes, first)
+        step(part, first)
         actor_step[first.actor] = number + 1
         if first.channel >= 0:
             channel_step[first.channel] = number + 1
