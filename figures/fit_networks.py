@@ -24,7 +24,7 @@ from figures.branched_networks import lraspp_like, yolov8n_like
 from planners.memory.answer import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitMethod
 from planners.memory.fit import fit
 from planners.plan.executor import PlanMachine
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
 SECONDS = 8.0  # of the processor, for each network and input
@@ -163,7 +163,7 @@ def row_of(subject: Subject, seconds: float = SECONDS) -> Row:
         min(by_rows.least, resident.least, key=lambda way: way.ram_bytes),
     )
     for way in found[1:]:
-        PlanMachine(worked_network(network, way.plan.rematerialised), way.plan).run()
+        PlanMachine(executed_network(network, way.plan.rematerialised), way.plan).run()
     return found
 
 

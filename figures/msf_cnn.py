@@ -20,7 +20,7 @@ from csdf.time_limit import Progress, Stop
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit, FitMethod
 from planners.memory.fit import fit
 from planners.plan.executor import PlanMachine
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
 SECONDS = 20.0  # of the processor, for each network and accounting
@@ -192,7 +192,7 @@ def check(network: Network, subject: Subject, found: Fit) -> None:
     ways = [least_work(found.methods, ram) for ram in BUDGETS]
     ways += [least_ram(found.methods, work) for work in works]
     for way in {id(one): one for one in ways if one is not None}.values():
-        PlanMachine(worked_network(network, way.plan.rematerialised), way.plan).run()
+        PlanMachine(executed_network(network, way.plan.rematerialised), way.plan).run()
 
 
 ACCOUNTINGS = {

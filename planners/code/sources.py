@@ -55,7 +55,7 @@ from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_pl
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, state_bytes_of
 from planners.plan.stack import bytes_of_stages, stack_bytes_of
-from planners.rewrites.rematerialisation import worked_model
+from planners.rewrites.rematerialisation import executed_model
 
 BLOCK_STACK_BYTES = 160  # of store_blocks, which calls a kernel
 STORE_BLOCKS = (
@@ -214,7 +214,7 @@ class _SourceWriter:
     ) -> None:
         self._network_in_file, self._package = model.network, package
         self.cmsis_nn = CmsisNN(model.network, plan, scratch) if kernels == CMSIS_NN else None
-        model = as_signed(worked_model(model, plan.rematerialised))
+        model = as_signed(executed_model(model, plan.rematerialised))
         require_weights(model)
         for stage in (stage for group in plan.groups for stage in group.stages):
             list(map(model.network.layer, stage.layers))  # raises for a plan of another network

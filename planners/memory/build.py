@@ -37,7 +37,7 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 EXTERNAL_ALIGNMENT = 8  # bytes
 
@@ -128,7 +128,7 @@ def _builders(
     """
     spans = tuple(move.span for moves in groups for move in moves if move.span is not None)
     if spans:
-        layer_order = topological_order(worked_network(layer_order.network, spans), carries=True)
+        layer_order = topological_order(executed_network(layer_order.network, spans), carries=True)
         table = table.of(layer_order.network)
     geometries = list(_groups(layer_order, table, groups, is_streamed=is_streamed))
     aliases = table.aliases if is_joined else {}

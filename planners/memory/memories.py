@@ -52,7 +52,7 @@ from planners.memory.slow_bounds import (
 )
 from planners.memory.stages import StageTable
 from planners.plan.plan import StreamingPlan
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 MOST_LABELS = 256  # sets of tensors in fast memory at an index of the order
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
@@ -244,7 +244,7 @@ class PlanInMemories:
                 continue  # durations are of layers, and not of their copies
             cost = plan.slow_bytes * self._costs.flash
             if self._costs.scale is not None:
-                worked = table.of(worked_network(table.network, plan.rematerialised))
+                worked = table.of(executed_network(table.network, plan.rematerialised))
                 times = plan_times(worked, request.platform, request.durations, None)
                 stages = [stage for group in plan.groups for stage in group.stages]
                 cost += self._costs.scale * sum(times.of_stage(stage) for stage in stages if times)

@@ -49,7 +49,7 @@ from planners.plan.plan import (
 from planners.plan.running_stage import block_bytes, smallest_block
 from planners.plan.state import state_moves
 from planners.plan.weights import bytes_of_each_weight
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 Names = frozenset[str]
 
@@ -193,7 +193,7 @@ class Chain:
         self._arriving = arriving
         self._spans = tuple(group.span for group in groups if group.tiles)
         if self._spans:
-            table = table.of(worked_network(order.network, self._spans))
+            table = table.of(executed_network(order.network, self._spans))
             order, costs = topological_order(table.network), costs.of_copies(table)
         self._order, self._table, self._layout, self._costs = order, table, layout, costs
         self._aliases = {
@@ -579,7 +579,7 @@ def in_fast_memory(
     The buffers of a network with a state may be in several fast memories, and states in slow memory.
     Otherwise the only traffic is the weights that layers read from flash, if flash reads count.
     """
-    table = table.of(worked_network(table.network, plan.rematerialised))
+    table = table.of(executed_network(table.network, plan.rematerialised))
     unit = max(table.bytes_of(layer.name) for layer in table.network.layers)
     slow = [buffer for buffer in plan.buffers if plan.is_in_slow_memory(buffer)]
     fast = [

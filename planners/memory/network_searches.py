@@ -25,7 +25,7 @@ from planners.memory.search import PlanSearch
 from planners.memory.stages import StageTable
 from planners.plan.plan import Span
 from planners.rewrites.concatenation_inputs import input_spans, layers_in_parts
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 ORDER_SHARE = 0.1  # of the effort, for the order of the layers; most take some milliseconds
 OTHERS_SHARE = 0.2  # of the effort, for canonical orders besides the first two
@@ -63,7 +63,7 @@ def methods_of_orders(
     spans = input_spans(network) if request.durations is None else ()
     if not spans or _is_cut_short(ended):
         return methods, ended
-    rewritten = replace(request, network=worked_network(network, spans))
+    rewritten = replace(request, network=executed_network(network, spans))
     parts = layers_in_parts(network, rewritten.network)
     orders = _OrderSearches(rewritten, external, is_streamed=is_streamed, parts=parts)
     copied, ended_in_copies = orders.methods(stop.question(INPUTS_SHARE), known=methods)

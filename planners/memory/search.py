@@ -59,8 +59,8 @@ from planners.rewrites.layer_copies import Rewritten
 from planners.rewrites.rematerialisation import (
     LONGEST_SPAN,
     TIMES_LONGER,
-    done_twice,
     heads_between,
+    rematerialised_between,
 )
 
 LOG = Log("csdf.planners.memory")
@@ -427,7 +427,7 @@ class RecomputingMoves(GroupMoves):
     def _span(self, begin: int, end: int) -> tuple[Rewritten[tuple[str, ...]], StageTable] | None:
         """The layers between two separators with copies of recomputed layers; None if not worth it."""
         if (begin, end) not in self._spans:
-            repeated = done_twice(self.layer_order, begin, end)
+            repeated = rematerialised_between(self.layer_order, begin, end)
             is_worth_it = repeated is not None and self._pays(begin, repeated)
             self._spans[begin, end] = (
                 (repeated, self.table.of(repeated.network))

@@ -27,7 +27,7 @@ from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import StreamingPlan
 from planners.plan.shadow_arena import POISON
-from planners.rewrites.rematerialisation import worked_model
+from planners.rewrites.rematerialisation import executed_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,7 +357,7 @@ def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> li
 def _runs(
     model: Model, plan: StreamingPlan, frames: Sequence[Frame], memory: Array | None = None
 ) -> list[PlanRun]:
-    worked = worked_model(model, plan.rematerialised)
+    worked = executed_model(model, plan.rematerialised)
     machine: PlanMachine | None = None
     runs = []
     for frame in frames:

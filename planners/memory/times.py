@@ -37,7 +37,7 @@ from planners.memory.stages import StageTable
 from planners.plan.plan import Mode, Stage, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
 from planners.rewrites.layer_copies import Copy
-from planners.rewrites.rematerialisation import worked_layers
+from planners.rewrites.rematerialisation import executed_layers
 
 Loops = Counter[tuple[str, str]]  # by kernel and loop
 
@@ -288,7 +288,7 @@ class PlanTimes:
         A copy takes its share of the time of the layer, by elements. Layers that only join heads or cut
         groups take no time.
         """
-        network, copies = worked_layers(self._table.network, plan.rematerialised)
+        network, copies = executed_layers(self._table.network, plan.rematerialised)
         measured = None if self._measured is None else dict(self._measured)
         if measured is not None:
             for layer in network.layers:

@@ -16,7 +16,7 @@ from csdf.errors import InternalError, InvalidPlan
 from planners.plan.checker import require_apart, require_plan
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 
 @public
@@ -32,7 +32,7 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
 # A plan is checked where it is found or read, and again where C of it is written.
 @lru_cache(maxsize=8)
 def _check(network: Network, plan: StreamingPlan) -> None:
-    require_plan(network, worked_network(network, plan.rematerialised), plan)
+    require_plan(network, executed_network(network, plan.rematerialised), plan)
 
 
 def require_own(plans: Sequence[tuple[Network, StreamingPlan]]) -> None:

@@ -18,7 +18,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from planners.plan.plan import StreamingPlan
 from planners.plan.weights import gathered_values
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 ADDRESS_BYTES, RANGE_BYTES, COUNTER_BYTES, QUEUED_BYTES = 4, 8, 4, 2  # on cores of 32 bits
 # gcc 12 compiles the loop over columns of stages with several layers, and arrays of more ranges than
@@ -120,7 +120,7 @@ def kernel_name(layer: Layer, gathered: int) -> str:
 
 def stage_stack_bytes(plan: StreamingPlan, network: Network) -> int:
     """Return the stack in bytes that the stages of a plan add to `stack_bytes_of`."""
-    executed = worked_network(network, plan.rematerialised)
+    executed = executed_network(network, plan.rematerialised)
     ranges, layers = 2, 1
     for stage in (stage for group in plan.groups for stage in group.stages):
         read = {name for layer in stage.layers for name in executed.layer(layer).inputs}

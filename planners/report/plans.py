@@ -21,7 +21,7 @@ from planners.memory.fit import layer_times
 from planners.memory.request import FitRequest
 from planners.plan.plan import Kind, Mode, PlannedGroup, Stage, StreamingPlan
 from planners.plan.text import worked_part
-from planners.rewrites.rematerialisation import worked_layers
+from planners.rewrites.rematerialisation import executed_layers
 
 FIT = "csdf fit"
 MILLISECONDS = "time of a frame (ms)"
@@ -170,7 +170,7 @@ def _layers(found: Sequence[FitAnswer]) -> Iterator[Html]:
 
 def executions(answer: FitAnswer) -> dict[str, str]:
     """Return how a plan executes each layer, in words."""
-    copies = worked_layers(answer.network, answer.plan.rematerialised)[1]
+    copies = executed_layers(answer.network, answer.plan.rematerialised)[1]
     methods_of: dict[str, list[str]] = {}
     for group in answer.plan.groups:
         for stage in group.stages:

@@ -16,7 +16,7 @@ from csdf.errors import counted
 from csdf.units import bytes_in_words
 from planners.plan.plan import Kind, StreamBuffer
 from planners.report.plans import FitAnswer, executions
-from planners.rewrites.rematerialisation import worked_layers
+from planners.rewrites.rematerialisation import executed_layers
 
 TENSOR_KINDS = (Kind.WHOLE, Kind.EXTERNAL, Kind.LINE, Kind.RING, Kind.KEPT, Kind.TILE)
 
@@ -77,7 +77,7 @@ def _end(layer: Layer) -> int:
 
 def _executed(answer: FitAnswer) -> dict[str, int]:
     """The group of each layer of the network, in the order of execution; of copies, the first."""
-    copies = worked_layers(answer.network, answer.plan.rematerialised)[1]
+    copies = executed_layers(answer.network, answer.plan.rematerialised)[1]
     groups: dict[str, int] = {}
     for number, group in enumerate(answer.plan.groups):
         for stage in group.stages:

@@ -17,7 +17,7 @@ from planners.code.library import write_folder
 from planners.code.parts import source
 from planners.code.programs import arrays_of
 from planners.memory.stages import StageTable
-from planners.rewrites.rematerialisation import worked_layers
+from planners.rewrites.rematerialisation import executed_layers
 
 HERE = Path(__file__).parent / "counting"
 CORES = {
@@ -94,7 +94,7 @@ def counted(made, network, plan, core, known):
 
 def _firings(network, plan):
     """How often each stage fires in a frame, by its result."""
-    table, found = StageTable(worked_layers(network, plan.rematerialised)[0]), Counter()
+    table, found = StageTable(executed_layers(network, plan.rematerialised)[0]), Counter()
     for group in plan.groups:
         for one in group.stages:
             found[one.result] += table.geometry(one).firings.count

@@ -10,7 +10,7 @@ from figures import fit_networks, msf_cnn
 from planners.memory.answer import EXTERNAL, SEARCHED
 from planners.memory.fit import fit
 from planners.plan.executor import PlanMachine
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 
 def kept(script):
@@ -63,7 +63,7 @@ def test_documented_rows_are_reproduced():
     ends = {"input": EXTERNAL, "output": EXTERNAL}
     found = fit(network, ram=ram, element_bytes=1, searched=SEARCHED, **ends).best
     assert found is not None
-    PlanMachine(worked_network(network, found.plan.rematerialised), found.plan).run()
+    PlanMachine(executed_network(network, found.plan.rematerialised), found.plan).run()
     assert found.mac_ratio <= theirs.work / subject.once
 
 

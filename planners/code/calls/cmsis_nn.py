@@ -37,7 +37,7 @@ from planners.plan.executor import PlanMachine
 from planners.plan.held_tensors import HeldTensor
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.running_stage import RunningStage
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 FUNCTIONS = {  # kernel of this package: its wrapper around CMSIS-NN, and the wrapped function
     "convolve": ("cmsis_convolve", "arm_convolve_s8"),
@@ -129,7 +129,7 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRow
         block = FiringRows(rows[1] - rows[0], padding_above, input_bytes, is_contiguous, can_gather)
         blocks.setdefault(layer.name, []).append(block)
 
-    PlanMachine(worked_network(network, plan.rematerialised), plan, watch=watch).run()
+    PlanMachine(executed_network(network, plan.rematerialised), plan, watch=watch).run()
     return {name: blocks for name, blocks in blocks.items() if name not in moved}
 
 
@@ -162,7 +162,7 @@ class CmsisNN:
         # Rows of state variables are at another position of their ring in each frame, so that any block
         # may have to copy them.
         self._moves_rings = bool(network.variables)
-        worked = worked_network(network, plan.rematerialised)
+        worked = executed_network(network, plan.rematerialised)
         stages = [stage for group in plan.groups for stage in group.stages]
         self.firings = sum(len(RunningStage(stage, worked, None).targets) for stage in stages)
         self._shares: dict[str, Share] = {}  # by layer

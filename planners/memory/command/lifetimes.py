@@ -6,7 +6,7 @@ from cnn2csdf.network import Network
 from planners.memory.stages import StageTable
 from planners.plan.firing import firing_order
 from planners.plan.plan import Kind, PlannedGroup, StreamingPlan
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 
 Life = tuple[str, int, int, int, int]
 """A buffer with its lifetime: its name, its first firing, one past its last, its offset, its size."""
@@ -20,7 +20,7 @@ def firings_and_lives(
     A tiled stage is one firing. Only buffers in the arena that a firing uses are listed, in plan
     order.
     """
-    worked = worked_network(network, plan.rematerialised)
+    worked = executed_network(network, plan.rematerialised)
     table = StageTable(worked, element_bytes=plan.element_bytes)
     order: list[str] = []
     begins = [0]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from planners.code.c_text import identifier
 from planners.code.library import library
 from planners.plan.weights import weights_role
-from planners.rewrites.rematerialisation import worked_model
+from planners.rewrites.rematerialisation import executed_model
 from tests.planners.code.compiling import COMPILER, inlined
 
 INSTRUMENTED = (
@@ -145,7 +145,7 @@ def counted_traffic(model, plan, folder, flags=INSTRUMENTED, frames=None):
         (folder / name.rsplit("/", maxsplit=1)[-1]).write_text(inlined(found.files, name))
     names = [identifier(one.name) for one in plan.memories]
     memories = [one.name for one in plan.memories] + [plan.flash] * (plan.flash is not None)
-    weights = _weights(worked_model(model, plan.rematerialised).network, found)
+    weights = _weights(executed_model(model, plan.rematerialised).network, found)
     regions = [
         f"    {{(const char *){one}, sizeof {one}, {number}}}," for number, one in enumerate(names)
     ]

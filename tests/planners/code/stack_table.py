@@ -29,7 +29,7 @@ from planners.plan.stack import (
     stage_stack_bytes,
     window_constants,
 )
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.call_graphs import CORES, CallGraph, has_compiler
 from tests.planners.code.mixed_networks import Mixing
@@ -60,7 +60,7 @@ def call_graph(model, plan, core):
 def sizes_of(model, plan, core):
     """Yield (kind of numbers, operator, bytes) of each layer, and of the scheduler, without arrays."""
     graph = call_graph(model, plan, core)
-    network = worked_network(model.network, plan.rematerialised)
+    network = executed_network(model.network, plan.rematerialised)
     taps, gathered = window_constants(network)
     for layer, kernel in kernels_of(graph.text, network):
         name = kernel_name(layer, gathered)

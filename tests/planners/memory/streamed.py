@@ -9,7 +9,7 @@ from planners.memory.order import topological_order
 from planners.memory.stages import StageTable
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine
-from planners.rewrites.rematerialisation import worked_model
+from planners.rewrites.rematerialisation import executed_model
 from tests.planners.memory.plain import plan_of
 
 
@@ -69,7 +69,7 @@ def random_plan(network, seed, *, is_streamed, element_bytes=4, is_outside=False
 
 def outputs(model, plan, frame):
     """The outputs of a run of the plan, by the name of the output, in the order of the model's dims."""
-    worked = worked_model(model, plan.rematerialised)
+    worked = executed_model(model, plan.rematerialised)
     machine = PlanMachine(worked.network, plan, ModelComputing(worked, frame))
     machine.run()
     assert machine.arena.written_end <= plan.arena_bytes

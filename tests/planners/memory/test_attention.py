@@ -30,7 +30,7 @@ from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Mode, Span
 from planners.plan.text import format_plans, parse_plans
 from planners.rewrites.copied_layers import require_same
-from planners.rewrites.rematerialisation import worked_model, worked_network
+from planners.rewrites.rematerialisation import executed_model, executed_network
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.encoders import Sizes, by_rows, encoder, mixture, vision
 from tests.shared_data import SHARED, each
@@ -140,7 +140,7 @@ def test_heads_take_their_parts_of_measured_times():
 
 def test_heads_share_the_weights_of_the_file():
     model, found = fitted("fused", 4)
-    worked = worked_model(model, found.least.plan.rematerialised)
+    worked = executed_model(model, found.least.plan.rematerialised)
     assert len(worked.network.layers) > len(model.network.layers)
     assert parameter_bytes(worked.network) == parameter_bytes(model.network)
     assert library(model, found.least.plan).written.weight_bytes == found.flash_bytes
@@ -159,14 +159,14 @@ def test_weights_that_another_block_reads_whole_are_not_cut_into_heads():
     scores = [one for one in network.layers if getattr(one.operator, "gives", "") == "scores"]
     tied = {one.inputs[0]: (Stored(role="kernel", name="of both"),) for one in scores}
     layers = tuple(replace(one, stored=tied.get(one.name, one.stored)) for one in network.layers)
-    assert worked_network(network, span)
+    assert executed_network(network, span)
     with pytest.raises(InvalidPlan, match="has no heads"):
-        worked_network(replace(network, layers=layers), span)
+        executed_network(replace(network, layers=layers), span)
 
 
 def test_heads_and_groups_in_another_order_are_another_network():
     network = by_rows(MODELS["mixture"]).network
-    worked = worked_network(network, fitted("mixture", 1)[1].least.plan.rematerialised)
+    worked = executed_network(network, fitted("mixture", 1)[1].least.plan.rematerialised)
     require_same(network, worked)
     groups, joined = (
         next(one for one in worked.layers if one.operator == op.Concatenation(axis=axis))
@@ -192,7 +192,7 @@ def test_a_span_without_heads_is_refused():
     ends = [one.inputs[0] for one in network.outputs]
     for source, result in ((first.name, ends[0]), (ends[0], first.name)):
         with pytest.raises(InvalidPlan, match="has no heads of attention between"):
-            worked_network(network, (Span(source, result, by_heads=True),))
+            executed_network(network, (Span(source, result, by_heads=True),))
 
 
 def test_an_output_of_tokens_has_the_dimensions_of_the_file():

@@ -25,7 +25,7 @@ from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
 from planners.plan.text import parse_plans, plan_as_json, worked_part
-from planners.rewrites.rematerialisation import worked_model
+from planners.rewrites.rematerialisation import executed_model
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import needs_compiler, run_all, run_in_turn
 from tests.planners.memory.test_memories import two_layers
@@ -154,7 +154,7 @@ def require_right_in_turn(models, plans):
         for number, (model, plan) in enumerate(zip(models, plans, strict=True)):
             frame, worked = (
                 random_frame(model.network, turn),
-                worked_model(model, plan.rematerialised),
+                executed_model(model, plan.rematerialised),
             )
             computing = ModelComputing(worked, frame)
             if turn:

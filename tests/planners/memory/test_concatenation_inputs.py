@@ -25,7 +25,7 @@ from planners.plan.plan import Span
 from planners.plan.text import format_plans, parse_plans
 from planners.rewrites.concatenation_inputs import for_each_input, input_spans
 from planners.rewrites.copied_layers import require_same
-from planners.rewrites.rematerialisation import worked_model, worked_network
+from planners.rewrites.rematerialisation import executed_model, executed_network
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.streamed import random_frame, random_plan
@@ -117,7 +117,7 @@ def test_layers_for_each_input_compute_the_same_bits(seed):
     for model in models(seed):
         spans = input_spans(model.network)
         assert spans
-        worked, frame = worked_model(model, spans), random_frame(model.network, seed)
+        worked, frame = executed_model(model, spans), random_frame(model.network, seed)
         require_same(model.network, worked.network)
         wanted, outputs = run_layer_by_layer(model, frame), run_layer_by_layer(worked, frame)
         for name, array in wanted.items():
@@ -130,7 +130,7 @@ def test_layers_for_each_input_compute_the_same_bits(seed):
 def plan_for_each_input(model, seed):
     """A random plan of the rewritten network, as a plan of the network itself."""
     spans = input_spans(model.network)
-    worked = worked_network(model.network, spans)
+    worked = executed_network(model.network, spans)
     plan = random_plan(worked, seed, is_streamed=False, element_bytes=None)
     return replace(plan, rematerialised=(*spans, *plan.rematerialised))
 
@@ -171,7 +171,7 @@ def changed(layer):
 @pytest.mark.parametrize("seed", range(12))
 def test_a_network_with_other_channels_is_refused(seed):
     original = network(seed)
-    worked = worked_network(original, input_spans(original))
+    worked = executed_network(original, input_spans(original))
     for number, layer in enumerate(worked.layers):
         for wrong in () if layer in original.layers else changed(layer):
             names = {layer.name: wrong.name}
@@ -187,7 +187,7 @@ def test_a_network_with_other_channels_is_refused(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_requantised_input_with_another_function_is_refused(seed):
     original = requantised(integer_model(network(seed), seed)).network
-    rewritten = worked_network(original, input_spans(original))
+    rewritten = executed_network(original, input_spans(original))
     parts = [
         layer
         for layer in rewritten.layers
@@ -243,7 +243,7 @@ def test_fit_frees_an_input_of_a_concatenation_before_the_next_is_computed():
 def test_a_span_without_a_concatenation_is_refused_by_its_ends(span):
     assert for_each_input(wide_branches(), span) is None
     with pytest.raises(InvalidPlan, match="no concatenation"):
-        worked_network(wide_branches(), (span,))
+        executed_network(wide_branches(), (span,))
 
 
 def gated(size, *, window_of_d):
@@ -284,9 +284,9 @@ def test_parts_of_layers_are_not_computed_twice_where_a_plan_asks_for_it():
     network = gated(8, window_of_d=op.Pooling(function="max", window=window(3)))
     (by_inputs,) = input_spans(network)
     again = Span("image", network.layers[-2].name)
-    assert worked_network(network, (again,)) != network
+    assert executed_network(network, (again,)) != network
     with pytest.raises(InvalidPlan, match="that could be computed twice"):
-        worked_network(network, (by_inputs, again))
+        executed_network(network, (by_inputs, again))
 
 
 @pytest.mark.parametrize("seed", [21, 26, 27])

@@ -27,7 +27,7 @@ from planners.plan.checked_rules import (
 from planners.plan.plan import Mode
 from planners.plan.regions import TileRanges, can_be_tiled
 from planners.plan.running_stage import RunningStage, input_rows, rows_of_firings
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 from tests.planners.memory.wrong_plans import right_plans
 
 
@@ -37,7 +37,7 @@ def network_of(name):
 
 def cases():
     return [
-        (worked_network(one.model.network, one.plan.rematerialised), one.plan)
+        (executed_network(one.model.network, one.plan.rematerialised), one.plan)
         for one in right_plans()
     ]
 

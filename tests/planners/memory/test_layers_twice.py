@@ -19,7 +19,7 @@ from planners.memory.stages import StageTable
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Span
 from planners.plan.text import format_plans, parse_plans
-from planners.rewrites.rematerialisation import worked_model, worked_network
+from planners.rewrites.rematerialisation import executed_model, executed_network
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.gated import gated_block, gated_network
 from tests.planners.memory.plain import plan_of
@@ -55,7 +55,7 @@ def test_a_network_with_layers_twice_computes_what_it_did(seed):
     if plan is None:
         pytest.skip("its gates sum up what is no larger than what it is computed from")
     model = Model(network=network, weights=random_weights(network, seed))
-    frame, worked = random_frame(network, seed), worked_model(model, plan.rematerialised)
+    frame, worked = random_frame(network, seed), executed_model(model, plan.rematerialised)
     wanted = run_layer_by_layer(model, frame)
     require_equal(run_layer_by_layer(worked, frame), wanted)
     require_equal(outputs(model, plan, frame), wanted)
@@ -102,7 +102,7 @@ def test_code_that_computes_layers_twice_gives_what_the_whole_network_gives(tmp_
 def test_a_span_that_the_network_does_not_have_is_refused_by_its_ends():
     network = gated_network(0)
     with pytest.raises(InvalidPlan, match="between 'nowhere' and 'else'"):
-        worked_network(network, (Span("nowhere", "else"),))
+        executed_network(network, (Span("nowhere", "else"),))
 
 
 def test_fit_tells_that_gates_are_computed_twice():

@@ -28,7 +28,7 @@ from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from planners.plan.weights import weight_bytes
-from planners.rewrites.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import executed_network
 from tests.planners.code.calibrated import real_model
 from tests.planners.memory.any_split import least_of_any_split
 from tests.planners.memory.encoders import Sizes, encoder
@@ -130,7 +130,7 @@ def test_a_matrix_is_read_once_where_it_lies():
 
 def nanoseconds_by_hand(network, plan, rate, flash):
     """Times of stages, and bytes over rates: what is read and written, and copies into fast memory."""
-    worked = worked_network(network, plan.rematerialised)
+    worked = executed_network(network, plan.rematerialised)
     times = PlanTimes(StageTable(worked, element_bytes=1), CORE)
     hosts = {alias.host for alias in plan.aliases}  # tensors that tiles are stored in
     stages = [one for group in plan.groups for one in group.stages if one.result not in hosts]
