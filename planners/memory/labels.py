@@ -283,12 +283,12 @@ class GroupLabels:
         self._states.append((labels, choices))
         lines = labels[LINES] + choices.lines[:, None]
         work = labels[MACS] + choices.work[:, None]
-        passing = np.maximum(labels[STAGING], choices.most[:, None])
+        passing = np.maximum(labels[STAGING], choices.staging[:, None])
         memory = lines + passing + np.maximum(self._source, choices.result)[:, None]
         is_cheap = work + choices.left[:, None] <= self._work
         is_done = (memory <= self._memory) & is_cheap
         yield from _by_target(choices.end, is_done, number, memory, passing, work)
-        passing = np.maximum(labels[STAGING], choices.onward[:, None])
+        passing = np.maximum(labels[STAGING], choices.staging_onward[:, None])
         last = len(self._moves.layer_order.separators) - 1
         goes_on = is_cheap & (choices.end < last)[:, None]
         goes_on &= self._source + lines + passing <= self._memory

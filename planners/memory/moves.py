@@ -88,8 +88,8 @@ class MoveArrays(NamedTuple):
     key: index of the reached state in `keys`.
     end: separator of the reached state.
     lines, work: as in MoveCost.
-    most: staging bytes if the group ends with the move.
-    onward: staging bytes if the group continues.
+    staging: staging bytes if the group ends with the move, whose result is stored whole.
+    staging_onward: staging bytes if the group continues, with a batch of rows of the result.
     result: bytes of the tensor at the end.
     left: lower bound on the MACs after the end.
     """
@@ -100,8 +100,8 @@ class MoveArrays(NamedTuple):
     end: Array
     lines: Array
     work: Array
-    most: Array
-    onward: Array
+    staging: Array
+    staging_onward: Array
     result: Array
     left: Array
 
@@ -142,6 +142,7 @@ class GroupMoves:
             if entry != WHOLE and layer_order.carried[end] == layer_order.at(begin):
                 continue  # a tensor carried past the move has to be stored whole
             layers = layer_order.layers[first : layer_order.separators[end] + 1]
+            # A long section between neighbouring separators has moves of several stages.
             if len(layers) > self.longest_stage and end > begin + 1:
                 return
             if len(layers) == 1 and takes_rows(
@@ -209,14 +210,16 @@ class GroupMoves:
         moves = [(key, *move) for key, state in enumerate(keys) for move in fronts[state]]
         rows = []
         for key, cost, move in moves:
-            batch = move.rows * self.table.row_bytes(self.layer_order.at(move.end))
-            most = max(cost.passing, cost.last)
-            onward = max(cost.passing, cost.last + batch)
             last = self.table.network.layer(self.layer_order.at(move.end))
+            batch = move.rows * self.table.row_bytes(last.name)
+            staging = max(cost.passing, cost.last)
+            staging_onward = max(cost.passing, cost.last + batch)
             if last.operator.scatters_rows and move.stages[-1].mode is Mode.ACCUMULATING:
-                onward = self._all_bytes  # more than any plan has: the group ends
+                staging_onward = self._all_bytes  # more than any plan has: the group ends
             whole, left = self.whole_bytes(move.end), self._left[move.end]
-            rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
+            rows.append(
+                (key, move.end, cost.lines, cost.work, staging, staging_onward, whole, left)
+            )
         largest = max((number for row in rows for number in row), default=0)
         # A label sums one row for each separator, and its numbers are added as well.
         kind = ranges.number_type(4 * largest * (len(self.layer_order.separators) + 1))
@@ -236,9 +239,9 @@ class GroupMoves:
         source = self.layer_order.at(move.begin)
         group = GroupGeometry(table, geometries, None if entry == WHOLE else source, entry)
         kept = {stage.result: Keeping.LINE for stage in move.stages}
-        kept |= {name: Keeping.WHOLE for name in kept if name in self.layer_order.results}
+        kept |= dict.fromkeys(self.layer_order.results & kept.keys(), Keeping.WHOLE)
         result = move.stages[-1].result
-        kept[result] = kept[""] = Keeping.WHOLE
+        kept[result] = Keeping.WHOLE
         if entry != WHOLE:
             kept[source] = Keeping.WHOLE if source in self.layer_order.results else Keeping.LINE
         rows, passing = group.kept(kept)
@@ -252,29 +255,32 @@ class GroupMoves:
         )
 
     def _single(self, move: GroupMove, entry: int, table: StageTable) -> MoveCost:
-        """Return the cost of a move of a single stage, from the stage's row needs."""
+        """Return the cost of a move of a single stage, from the stage's row needs.
+
+        A firing that needs further rows of the source stages batches until the rows are computed.
+        After the firing, its line buffer keeps the rows from the first row of the next firing on.
+        """
         geometry = table.geometry(move.stages[0])
         source = self.layer_order.at(move.begin)
         allocated = geometry.accumulator + self._whole_results_inside(move, entry)
         if entry == WHOLE or source in self.layer_order.results:
             return MoveCost(allocated, 0, geometry.strip_bytes, geometry.work)
-        size = self.table.row_bytes(source)
-        height = self.table.height(source)
+        row_bytes, height = self.table.row_bytes(source), self.table.height(source)
         reading = geometry.firings.readings[0]
-        line = staged = made = 0
-        for upto, first, after in zip(reading.upto, reading.first, reading.first[1:], strict=False):
-            if upto > made:
-                made = min(-(-upto // entry) * entry, height)
-                batch = made - (made - 1) // entry * entry
-                line = max(line, made - batch - first, made - after)
-                staged = max(staged, batch)
-            else:
-                line = max(line, made - after)
+        line_rows = staged_rows = available = 0
+        for upto, first, next_first in zip(
+            reading.upto, reading.first, reading.first[1:], strict=False
+        ):
+            if upto > available:
+                available = min(-(-upto // entry) * entry, height)
+                last_batch = available - (available - 1) // entry * entry
+                # During the firing the last batch is staged, and earlier rows are in the line buffer.
+                line_rows = max(line_rows, available - last_batch - first)
+                staged_rows = max(staged_rows, last_batch)
+            line_rows = max(line_rows, available - next_first)
+        staged = staged_rows * row_bytes
         return MoveCost(
-            line * size + allocated,
-            staged * size,
-            geometry.strip_bytes + staged * size,
-            geometry.work,
+            line_rows * row_bytes + allocated, staged, geometry.strip_bytes + staged, geometry.work
         )
 
     def _whole_results_inside(self, move: GroupMove, entry: int) -> int:
@@ -302,24 +308,24 @@ class GroupMoves:
         layer_order, table = self.layer_order, self.table
         first, upto = layer_order.separators[section] + 1, layer_order.separators[section + 1] + 1
         layers = layer_order.layers[first:upto]
-        before = layer_order.at(section)
-        goes_around = before in layer_order.results or layer_order.carried[section + 1] == before
-        last_read = {before: len(layers) if goes_around else 0}
-        for number, name in enumerate(layers):
+        before, carried = layer_order.at(section), layer_order.carried[section]
+        number_of = {name: number for number, name in enumerate(layers)}
+        is_read_later = before in layer_order.results or layer_order.carried[section + 1] == before
+        last_read = {before: len(layers) if is_read_later else 0}
+        for name, number in number_of.items():
             last_read[name] = len(layers) if name in layer_order.results else number
             for source in layer_order.network.layer(name).inputs:
                 last_read[source] = max(last_read.get(source, 0), number)
-        begun = {name: number for number, name in enumerate(layers)}
-        lives = {name: (begun.get(name, 0), end + 1) for name, end in last_read.items()}
-        sizes = {name: table.arena_bytes(name) for name in lives}
+        lifetimes = {name: (number_of.get(name, 0), end + 1) for name, end in last_read.items()}
+        for name in (*layer_order.others_behind(section + 1), *((carried,) if carried else ())):
+            lifetimes[name] = (0, len(layers))
+        sizes = {name: table.arena_bytes(name) for name in lifetimes}
         aliases = {
-            name: alias for name, alias in table.aliases.items() if {name, alias.host} <= set(begun)
+            name: alias
+            for name, alias in table.aliases.items()
+            if {name, alias.host} <= number_of.keys()
         }
-        around = layer_order.carried[section]
-        for name in (*layer_order.others_behind(section + 1), *((around,) if around else ())):
-            sizes[name] = table.arena_bytes(name)
-            lives[name] = (0, len(layers))
-        peak = most_bytes(without_costly_aliases(aliases, lives, sizes), lives, sizes)
+        peak = most_bytes(without_costly_aliases(aliases, lifetimes, sizes), lifetimes, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
         in_turn = (1,) * len(stages)
         return GroupMove(section, section + 1, stages, in_turn=in_turn), peak
