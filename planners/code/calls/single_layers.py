@@ -139,7 +139,7 @@ def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
     if operator.function == "prelu":
         return _changing(node, {"slope": node.weights["slope"]})
     if operator.limits is not None and input_type(node) == result_type(node):
-        return KernelCall("copy_region")
+        return KernelCall("copy_region")  # the limits are a step after it, see `integer_steps`
     return look_up_call(node)
 
 
@@ -169,15 +169,14 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
     if result.element is not Element.INT8:
         raise node.refusal("of integers of 16 bits")
     fields, matrix, bias, largest_bias = product_fields(node, operator.units), None, None, 0
-    # most: the largest magnitude of an element of the second matrix, for the bound on rounding errors.
-    # block: columns that the runtime sums at a time; the sums are rounded in its order.
+    # The largest magnitude in the second matrix bounds the rounding errors of the runtime's sums.
     if operator.units is None:
         factors = input_type(node, 1)
-        most = max(127 - factors.zero_point, 128 + factors.zero_point)
+        magnitude = _largest_magnitude(factors)
     else:
         factors, turned = stored_type(node, "matrix"), by_columns(node).weights["matrix"]
         matrix = node.symbol("matrix", turned)
-        most = int(np.abs(turned.astype(np.int64) - factors.zero_point).max())
+        magnitude = int(np.abs(turned.astype(np.int64) - factors.zero_point).max())
         if operator.has_bias:
             bias = node.symbol("bias", node.weights["bias"].astype(np.int32))
             largest_bias = int(np.abs(node.weights["bias"]).max())
@@ -190,16 +189,22 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
         axes=fields,
         values=matrix,
         bias=bias,
-        steps=node.derived("steps"),
-        ratios=node.derived("ratios"),
+        steps=node.derived("steps"),  # scales of the columns of the second matrix
+        ratios=node.derived("ratios"),  # of the sums' scales to the scale of the result
         has_many=len(factors.scales) > 1,
         zero=(input_types.zero_point, factors.zero_point),
         zero_out=result.zero_point,
-        most=most,
+        most=magnitude,
         block=columns_at_once(inner, node.layer.shape.dims[-1]),
         step=input_types.scale,
         scale=result.scale,
     )
+
+
+def _largest_magnitude(types: Quantization) -> int:
+    """Return the largest magnitude of an 8-bit integer less its zero point."""
+    limits = np.iinfo(np.int8)
+    return int(max(limits.max - types.zero_point, types.zero_point - limits.min))
 
 
 def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
@@ -210,13 +215,12 @@ def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
     keys, width = fields["keys"], fields["width"]
     inner, results = (width, keys) if operator.gives == "scores" else (keys, width)
     _, (ratio,) = product_factors(*kinds, result)
-    zero = kinds[1].zero_point
     return node.call(
         "attend_as_reals",
         "attending_in_single",
         numbers=attending(node, operator, kinds),
         zero_out=result.zero_point,
-        most=max(127 - zero, 128 + zero),
+        most=_largest_magnitude(kinds[1]),
         block=columns_at_once(inner, results),
         steps=tuple(kind.scale for kind in kinds),
         ratio=float(ratio),
@@ -228,13 +232,10 @@ def product_convolution(
     node: LayerNode, operator: op.Convolution, packed: Array | None
 ) -> KernelCall:
     """Return the call for a convolution that is a product of matrices in the file."""
-    types, input_types, kernel = (
-        stored_type(node, "kernel"),
-        input_type(node),
-        node.weights["kernel"],
-    )
+    types, input_types = stored_type(node, "kernel"), input_type(node)
+    kernel = node.weights["kernel"]
     filters = packed_rows(kernel, 1) if packed is None else packed
-    most = int(np.abs(kernel.astype(np.int64) - types.zero_point).max())
+    magnitude = int(np.abs(kernel.astype(np.int64) - types.zero_point).max())
     steps = node.derived("steps") if len(types.scales) > 1 else None
     sums = scaling(node, "kernel", reads_initial_sums=False)
     return node.call(
@@ -242,7 +243,7 @@ def product_convolution(
         "product_convolution",
         of={**convolution_fields(node, operator, filters), **sums},
         steps=steps,
-        most=most,
+        most=magnitude,
         block=operator.block,
         given=input_types.scale,
         step=types.scale,
