@@ -267,8 +267,8 @@ class ReleasePaths:
                     f"firings over {layers} iterations; latencies are computed for at most "
                     f"{MOST_DEPENDENCIES}"
                 )
-        starts, reasons = self._longest(dependencies, layers)
-        return self._latest(starts, reasons, layers)
+        starts, predecessors = self._longest(dependencies, layers)
+        return self._latest(starts, predecessors, layers)
 
     def _dependencies(self, channel: Channel) -> list[_Dependency]:
         key = channel.name, channel.initial_tokens
@@ -285,11 +285,13 @@ class ReleasePaths:
         listed = islice(awaited, MOST_DEPENDENCIES + 1)  # `latency` refuses more
         dependencies = self._known[key] = []
         for firing, source in listed:
-            distance, index = divmod(source, count)
+            # Firings are numbered from the current iteration on: those of earlier ones are negative.
+            iteration, index = divmod(source, count)
             before = self._first[producer.name] + index
             after = self._first[channel.consumer] + firing
             time = producer.durations[index % producer.phases] * self._scale
-            dependencies.append(_Dependency(before, after, time, -distance, channel.name))
+            distance = -iteration
+            dependencies.append(_Dependency(before, after, time, distance, channel.name))
         return dependencies
 
     def _longest(
@@ -297,56 +299,57 @@ class ReleasePaths:
     ) -> tuple[list[int], list[tuple[int, str] | None]]:
         """Return the latest start of each firing relative to the period, and its predecessor.
 
-        Node firing * layers + i is the firing in iteration i; the last layer stands for later ones.
+        Node firing * layers + i is the firing in iteration i, whose start is relative to i periods. The
+        last layer is the last iteration and all later iterations. A predecessor is a node, and the
+        channel of the dependency on it; None for a firing that starts at its release, or at time 0.
         """
-        out_of: dict[int, list[tuple[int, int, int, str]]] = defaultdict(list)
+        successors: dict[int, list[_Dependency]] = defaultdict(list)
         for dependency in dependencies:
-            length = dependency.time - dependency.distance * self._period
-            out_of[dependency.before].append(
-                (dependency.after, length, dependency.distance, dependency.channel)
-            )
+            successors[dependency.before].append(dependency)
+        # Each firing starts at time 0 or later, those of the source at their releases or later.
         starts = [-(node % layers) * self._period for node in range(self._count * layers)]
         first = self._first[self._pairing.source]
         for index in range(self._repetitions[self._pairing.source]):
             for layer in range(layers):
                 starts[(first + index) * layers + layer] = index * self._interval
-        reasons: list[tuple[int, str] | None] = [None] * len(starts)
+        predecessors: list[tuple[int, str] | None] = [None] * len(starts)
         waiting = deque(range(len(starts)))
         is_waiting = [True] * len(starts)
         while waiting:
             node = waiting.popleft()
             is_waiting[node] = False
             firing, layer = divmod(node, layers)
-            for after, length, distance, channel in out_of[firing]:
-                # The last layer: later iterations, in which starts repeat with the period.
-                later = after * layers + min(layer + distance, layers - 1)
+            for dependency in successors[firing]:
+                later = dependency.after * layers + min(layer + dependency.distance, layers - 1)
+                start = starts[node] + dependency.time - dependency.distance * self._period
                 # Bellman-Ford with a queue. It ends: the graph sustains the period, so no cycle of
                 # lengths relative to the period is positive.
-                if starts[node] + length > starts[later]:
-                    starts[later] = starts[node] + length
-                    reasons[later] = node, channel
+                if start > starts[later]:
+                    starts[later] = start
+                    predecessors[later] = node, dependency.channel
                     if not is_waiting[later]:
                         is_waiting[later] = True
                         waiting.append(later)
-        return starts, reasons
+        return starts, predecessors
 
     def _latest(
-        self, starts: list[int], reasons: list[tuple[int, str] | None], layers: int
+        self, starts: list[int], predecessors: list[tuple[int, str] | None], layers: int
     ) -> LongestPath:
+        """Return the latest end of the sink in the paired iteration, which is in the last layer."""
         sink = self._graph.actor(self._pairing.sink)
         first = self._first[sink.name]
         ends = {
             node: starts[node] + sink.durations[index % sink.phases] * self._scale
             for index in range(self._repetitions[sink.name])
-            if (node := (first + index) * layers + layers - 1) >= 0
+            for node in [(first + index + 1) * layers - 1]
         }
         node = max(ends, key=lambda end: ends[end])
         time = Fraction(ends[node] + self._pairing.distance * self._period, self._scale)
         channels = []
-        reason = reasons[node]
-        while reason is not None:
-            node, channel = reason
+        predecessor = predecessors[node]
+        while predecessor is not None:
+            node, channel = predecessor
             channels.append(channel)
-            reason = reasons[node]
+            predecessor = predecessors[node]
         named = tuple(dict.fromkeys(channel for channel in reversed(channels) if channel))
         return LongestPath(time * self._graph.time_unit, named)
