@@ -140,27 +140,7 @@ class PlanMachine:
 
     def run(self) -> None:
         """Execute all groups. Raises ExecutionError where the plan cannot be executed."""
-        # All inputs are written before the first group, except for two kinds that firings write row by
-        # row: the input that arrives during the first group (unless this group copies its rows from a
-        # whole buffer into a ring), and inputs that are stages of a group.
-        streamed = {stage.result for group in self.plan.groups for stage in group.stages}
-        if not self.plan.is_copied(0) and self.plan.groups[0].streamed_input is not None:
-            streamed.add(self.plan.groups[0].streamed_input)
-        for layer in self.network.inputs:
-            if layer.name in streamed:
-                continue
-            whole = [buffer for buffer in self.plan.written(layer.name, 0) if buffer.has_all_rows]
-            if not whole:
-                raise ExecutionError(f"there is no buffer for the input {layer.name!r}")
-            self.whole[layer.name] = tensor = self.held(layer.name, *whole)
-            for row in range(layer.shape.rows):
-                self.put(tensor, row, self.frame_row(layer.name, row))
-            tensor.made = layer.shape.rows
-        # Inputs must not overlap, even inputs that no layer reads.
-        for name in self.whole:
-            self._all_of(name, None)
-        self.arena.reads.clear()
-        self.arena.writes.clear()
+        self._write_inputs()
         for previous, _ in self.network.variables:
             tensor = self.held(previous.name, self.buffer(previous.name, Kind.KEPT, 0))
             tensor.made = previous.shape.rows
@@ -180,6 +160,31 @@ class PlanMachine:
                     self._update_variable(variable, source)
         self._require_next_frame()
 
+    def _write_inputs(self) -> None:
+        """Write the inputs that are stored whole; these bytes are not counted as written.
+
+        Firings write the other inputs row by row: inputs that are stages of a group, and the input that
+        arrives during the first group, unless this group copies its rows from a whole buffer to a ring.
+        """
+        by_firings = {stage.result for group in self.plan.groups for stage in group.stages}
+        if not self.plan.is_copied(0) and self.plan.groups[0].streamed_input is not None:
+            by_firings.add(self.plan.groups[0].streamed_input)
+        for layer in self.network.inputs:
+            if layer.name in by_firings:
+                continue
+            buffers = [buffer for buffer in self.plan.written(layer.name, 0) if buffer.has_all_rows]
+            if not buffers:
+                raise ExecutionError(f"there is no buffer for the input {layer.name!r}")
+            self.whole[layer.name] = tensor = self.held(layer.name, *buffers)
+            for row in range(layer.shape.rows):
+                self.put(tensor, row, self.frame_row(layer.name, row))
+            tensor.made = layer.shape.rows
+        # Inputs must not overlap, even inputs that no layer reads.
+        for name in self.whole:
+            self._all_of(name, None)
+        self.arena.reads.clear()
+        self.arena.writes.clear()
+
     def _join(self) -> None:
         """Make the ring windows readable whose rows have all been computed."""
         for name, ring in self._rings.items():
@@ -193,8 +198,8 @@ class PlanMachine:
 
         C writes the rows of a ring from its oldest row on, a position that moves from frame to frame.
         So only the new rows move there, and the rows computed in the frame must be intact afterwards:
-        the source, or the new rows of the ring whose window it is. A source at the offsets of the
-        variable's rows is exempt: its copy changes nothing.
+        the source, or the new rows of the ring whose window is the source. A source at the offsets of
+        the variable's rows is exempt: its copy changes nothing.
         """
         variable = self.held(name, self.buffer(name, Kind.KEPT, 0))
         ring = self._rings.get(source_name)
@@ -204,19 +209,19 @@ class PlanMachine:
             window, unit = self.network.layer(source_name), self.arena.element_bytes(source_name)
             source = JoinedTensor(window, unit, variable, computed)
         height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
-        oldest = height - computed.layer.shape.rows
-        is_in_place = ring is None and all(
-            source.place(row) == variable.place(row - height + kept_rows)
-            for row in range(height - kept_rows, height)
+        computed_rows = computed.layer.shape.rows
+        first_kept, first_computed = height - kept_rows, height - computed_rows
+        has_offsets_of_variable = ring is None and all(
+            source.place(first_kept + row) == variable.place(row) for row in range(kept_rows)
         )
-        for row in range(height - kept_rows, height):
-            with nullcontext() if row >= oldest else self.arena.uncounted():
-                self.put(variable, row - height + kept_rows, self.get(source, row).copy())
-        if not is_in_place:
-            end = computed.layer.shape.rows
+        for row in range(first_kept, height):
+            is_new = row >= first_computed
+            with nullcontext() if is_new else self.arena.uncounted():
+                self.put(variable, row - first_kept, self.get(source, row).copy())
+        if not has_offsets_of_variable:
             with self.arena.uncounted():
-                for row in range(max(end - kept_rows, 0), end):
-                    self.get(computed, row)
+                for row in range(max(computed_rows - kept_rows, 0), computed_rows):
+                    self.get(computed, row)  # raises an error if the row is overwritten
 
     def output(self, name: str) -> Array:
         """Return a tensor stored or delivered whole: (rows, columns, channels)."""
@@ -410,7 +415,8 @@ class _GroupRun:
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
         is_staged = end > first and self._has_no_room(tensor, end - first)
-        low_bytes = 0  # of the rows that this firing stages
+        # Rows are staged at the low end of the pool, or at its high end while other rows are there.
+        low_bytes = 0  # of the rows that this firing stages at the low end
         if is_staged:
             size = (end - first) * tensor.row_bytes
             is_high = self.low_bytes > 0
@@ -579,12 +585,14 @@ class _GroupRun:
             return
         buffer = machine.buffer(layer.name, Kind.ACCUMULATORS, self.number)
         if buffer.offset % ACCUMULATOR_BYTES:
-            raise ExecutionError(f"the sums of {layer.name!r} lie at byte {buffer.offset}")
+            raise ExecutionError(
+                f"the sums of {layer.name!r} begin at byte {buffer.offset}, which is not aligned"
+            )
         sums = Content.SUMS, layer.name, buffer.byte_range
         if stage.fired == 0:
             machine.arena.fill(*sums)
             self.sums[layer.name] = np.zeros(layer.shape.elements, np.float32)
-            # The accumulators are cleared before the row is read, and must not overlap it.
+            # C clears the accumulators before it reads the row, so they must not overlap.
             with machine.arena.uncounted():
                 machine.get(self.tensors[layer.inputs[0]], row, layer.name)
         if not machine.arena.holds(*sums):
@@ -616,18 +624,19 @@ class _GroupRun:
     def _put_pixels(self, layer: Layer, tensor: HeldTensor, row: int, values: Array) -> None:
         """Write the pixels of an input row at the positions to which the operator moves them.
 
-        The operator is applied to the numbers of all pixels, which gives its permutation.
+        The operator is applied to the numbers of all pixels, which gives the number of the input pixel
+        at each result pixel. `argsort` inverts this permutation.
         """
         if not tensor.buffer.has_all_rows:
-            raise ExecutionError(f"{tensor.layer.name!r} takes places one by one, but is not whole")
+            raise ExecutionError(f"{tensor.layer.name!r} is written in any order, but is not whole")
         (source,), shape = self.machine.network.input_shapes(layer), layer.shape
         maps = Shape(dims=(1, source.height, source.width)), Shape(dims=(1, *shape.dims[1:]))
         numbers = np.arange(maps[0].elements).reshape(maps[0].dims)
         read = HeldRows(shape=maps[0], array=numbers)
         moved = layer.operator.computed(OutputRows([read], {}, maps[1], 0, shape.rows))
-        order, (columns, channels) = moved.reshape(-1).argsort(), values.shape
+        result_pixels, (columns, channels) = moved.reshape(-1).argsort(), values.shape
         for column in range(columns):
-            pixel = int(order[row * columns + column])
+            pixel = int(result_pixels[row * columns + column])
             result_row, result_column = divmod(pixel, shape.width)
             place = tensor.place(result_row) + result_column * tensor.place_bytes
             pixel_values = None if self.machine.computing is None else values[column]
