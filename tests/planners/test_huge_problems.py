@@ -143,12 +143,12 @@ def test_a_layer_with_too_many_rows_is_named():
 @pytest.mark.parametrize(
     ("operator", "attributes"),
     [
-        ("FMPadding", {"ImgDim": (8, 2**40), "NumChannels": 1}),
-        ("FMPadding", {"ImgDim": (8, 8), "NumChannels": 1, "Padding": (0, 0, 2**62, 0)}),
-        ("Thresholding", {"NumChannels": 2**62}),
-        ("DuplicateStreams", {"NumChannels": 2**62}),
+        ("FMPadding", {"ImgDim": (8, 2**38), "NumChannels": 1}),
+        ("FMPadding", {"ImgDim": (8, 8), "NumChannels": 1, "Padding": (0, 0, 2**38, 0)}),
+        ("Thresholding", {"NumChannels": 2**38}),
+        ("DuplicateStreams", {"NumChannels": 2**38}),
         ("StreamingMaxPool", {"ImgDim": (2**31, 2**31), "PoolDim": (2, 2), "NumChannels": 1}),
-        ("Pool", {"Channels": 1, "OutImgDims": (2**40, 1), "KernelSize": (1, 1)}),
+        ("Pool", {"Channels": 1, "OutImgDims": (2**38, 1), "KernelSize": (1, 1)}),
     ],
 )
 def test_a_node_with_too_many_steps_is_named(operator, attributes):
@@ -168,7 +168,7 @@ def test_one_window_along_an_axis_may_have_any_stride_and_dilation():
             Stride=stride, Dilation=dilation, IFMChannels=1,
         )  # fmt: skip
 
-    huge, small = window((2**62, 2**62), (2**62, 2**62)), window((4, 4), (1, 1))
+    huge, small = window((2**38, 2**38), (2**38, 2**38)), window((4, 4), (1, 1))
     assert [one.events for one in huge.sequences] == [one.events for one in small.sequences]
 
 
