@@ -15,7 +15,7 @@ from cnn2csdf.part import Types
 from cnn2csdf.quantized_layers import goes_by_table, lookup_tables
 from cnn2csdf.shape import Shape
 from cnn2csdf.stored_tensors import stored_at_run_time, stores_integers
-from csdf.units import bytes_in_words
+from csdf.units import needed_bytes_in_words
 
 HALF_BYTES, SINGLE_BYTES, WIDE_BYTES = 2, 4, 8
 TABLE_BYTES = 256  # of a function of one 8-bit integer
@@ -116,7 +116,7 @@ def and_in_flash(parameters: int, stored: int) -> str:
     """
     if stored == parameters:
         return ""
-    return f"; {bytes_in_words(stored)} of flash as C stores them (csdf fit)"
+    return f"; {needed_bytes_in_words(stored)} of flash as C stores them (csdf fit)"
 
 
 def _rescaling(network: Network) -> Arrays:

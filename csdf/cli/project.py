@@ -163,7 +163,7 @@ def _words(
     shown_words = " ".join(shlex.quote(word).replace("=", " ", 1) for word in words_found)
     left = f"; not for this command: {', '.join(unused)}" if unused else ""
     remark(
-        parser.prog, f"as {project.path} says: {shlex.join(names)} {shown_words}".rstrip() + left
+        parser.prog, f"options of {project.path}: {shlex.join(names)} {shown_words}".rstrip() + left
     )
     return [*names, *words_found]
 

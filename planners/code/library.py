@@ -276,5 +276,5 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
     if foreign:
         raise UnwritableFile(
             f"{folder}: holds {foreign[0]!r}, which is no file of this library; "
-            "give a new folder or an empty one"
+            "give a new or empty folder"
         )

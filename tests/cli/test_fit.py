@@ -397,7 +397,7 @@ def test_elements_that_c_computes_in_more_bytes_than_the_file_has_are_named(run,
     operands = [Tensor(name, (1, 5, 5, 4), "bool") for name in "ab"]
     file.write_bytes(one_node("LOGICAL_AND", operands, Tensor("y", (1, 5, 5, 4), "bool")))
     _, output, remarks = run("fit", file)
-    assert "which C computes in 4" in remarks
+    assert "but 4 in its C code" in remarks
     assert "  next " not in output
     assert "which C" not in run("fit", file, *INT8)[2]  # asked for
     _, output, _ = run("fit", file, "--element-bytes", 4)
@@ -408,10 +408,10 @@ def test_elements_that_c_computes_in_more_bytes_than_the_file_has_are_named(run,
 def test_a_plan_that_deploy_will_not_take_is_told_as_it_is_written(command, run, tmp_path):
     # Real numbers take 4 bytes in C; a plan that counts 1 is for the network quantised.
     file = tmp_path / "plan.json"
-    words = "counts 1 byte for an element of"
+    words = "have 1 byte in the plan of"
     assert words in run(*command, "samos_example", *INT8, "-o", file)[2]
     assert run("deploy", "samos_example", "--plan", file, "-o", tmp_path / "library")[0] == 2
-    assert "computes in" not in run(*command, "samos_example", "-o", file)[2]
+    assert "in its C code" not in run(*command, "samos_example", "-o", file)[2]
     assert run("deploy", "samos_example", "--plan", file, "-o", tmp_path / "library")[0] == 0
 
 

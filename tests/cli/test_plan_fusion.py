@@ -295,7 +295,7 @@ def test_flash_holds_what_rescales_integers_too(fuse, name):
     path = TFLITE / f"{name}.tflite"
     code, output, _ = fuse(path, "--ram", "40kB", "--flash", 232_610)  # what csdf deploy writes
     assert code == 0
-    assert "; 232.6 kB of flash as C stores them (csdf fit)" in output
+    assert "; 232.7 kB of flash as C stores them (csdf fit)" in output
     code, output, _ = fuse(path, "--ram", "40kB", "--flash", 232_609)
     assert code == 1
     assert "232610 bytes, more than the flash of 232609" in output

@@ -36,7 +36,7 @@ def test_fit_without_a_model_answers_as_with_the_words_of_the_file(run, folder):
     code, output, remarks = run("fit")
     words = ("samos_example", "--ram", "64kB", "--element-bytes", "1", "--platform", "cortex-m4")
     assert (code, output) == run("fit", *words)[:2]
-    assert "csdf fit: as csdf.toml says: samos_example --ram 64kB --element-bytes 1" in remarks
+    assert "csdf fit: options of csdf.toml: samos_example --ram 64kB --element-bytes 1" in remarks
 
 
 def test_a_named_model_is_answered_without_the_file(run, folder):
@@ -66,13 +66,13 @@ def test_a_file_above_names_its_models_from_its_own_folder(run, folder):
     os.chdir(below)
     code, _, remarks = run("fit")
     assert code == 0
-    assert "as ../../csdf.toml says: ../../own.cfg" in remarks
+    assert "options of ../../csdf.toml: ../../own.cfg" in remarks
 
 
 def test_pyproject_holds_the_same_table(run, folder):
     (folder / "pyproject.toml").write_text(f"[project]\nram = 3\n\n[tool.csdf]\n{SETTINGS}")
     code, _, remarks = run("fit")
-    assert (code, "as pyproject.toml says: samos_example" in remarks) == (0, True)
+    assert (code, "options of pyproject.toml: samos_example" in remarks) == (0, True)
     text = (folder / "pyproject.toml").read_text().replace('"64kB"', "'much'")
     (folder / "pyproject.toml").write_text(text)
     assert "pyproject.toml, line 6: ram: 'much' is not a size" in run("fit")[2]
@@ -249,7 +249,7 @@ def test_the_action_prints_the_table_for_a_comment_and_fails(folder):
         assert name == "report"
         assert "samos_example" in comment
         assert "row by row" in comment
-        assert "as csdf.toml says" in comment
+        assert "options of csdf.toml" in comment
         for path in own.values():
             Path(path).unlink()
 

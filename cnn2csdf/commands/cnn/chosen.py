@@ -93,9 +93,9 @@ def read_source(
                 raise InvalidNetwork(f"{source}: {error}") from None
         if model.network.keeps_state and not knows_state:
             raise UnsupportedOperator(
-                f"{source}: the network keeps a state from frame to frame, which {options.program} "
-                "does not know; csdf fit, csdf deploy, csdf report, csdf cnn show, csdf cnn memory, "
-                "csdf cnn verify and csdf cnn convert do"
+                f"{source}: the network keeps a state between frames; {options.program} does not "
+                "support states, in contrast to csdf fit, csdf deploy, csdf report, csdf cnn show, "
+                "csdf cnn memory, csdf cnn verify and csdf cnn convert"
             )
         return simplified(model, options.simplify)
 

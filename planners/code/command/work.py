@@ -475,7 +475,7 @@ def _ram_line(
     ram = _ram(planned, written)
     if planned[0].method.plan.memories:
         return (
-            f"  RAM      besides the memories state at most {ram.states} B, stack at most "
+            f"  RAM      in addition to the memories: state at most {ram.states} B, stack at most "
             f"{ram.stack} B"
         )
     core = known_core(_target(options))

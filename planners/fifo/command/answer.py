@@ -111,7 +111,7 @@ def _size(design: Design) -> str:
 def verdict(found: Study, megahertz: Fraction, objective: str) -> str:
     """Return the smallest depths, for which rate, and what is proved of them; or why there are none."""
     design, sizing = found.design, found.sizing
-    goal = "no deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
+    goal = "freedom from deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
     if not design.fifos:
         return f"no FIFOs; {_rate(found.least_period, megahertz)}"
     if not sizing.depths:
@@ -153,7 +153,8 @@ def _facts(
     if found.estimate is not None:
         cycles, layer = found.estimate
         off = cycles - found.periods[layer]
-        verdict = f"{abs(off)} too {'many' if off > 0 else 'few'}" if off else "exact"
+        error = answers.counted(abs(off), "cycle")
+        verdict = f"{error} too {'many' if off > 0 else 'few'}" if off else "exact"
         yield "estimate", f"FINN {cycles}, by {design.layers[layer].name}: {verdict}"
     yield "depth 2", _compared(design, found.at_depth_2, megahertz)
     if found.as_given is not None:

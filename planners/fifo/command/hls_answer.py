@@ -342,7 +342,7 @@ class CallAnswer:
 
     def in_words(self, sizing: CallSizing) -> str:
         """Return size, goal and proof of depths that were searched for, or why there are none."""
-        goal = "no deadlock" if sizing.goal is None else self.cycles(sizing.goal)
+        goal = "freedom from deadlock" if sizing.goal is None else self.cycles(sizing.goal)
         if not self.model.members and sizing.cycles is not None:
             return f"no FIFOs; {self.cycles(sizing.cycles)}"
         if not sizing.depths:

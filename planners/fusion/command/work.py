@@ -23,7 +23,7 @@ from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.status import Status, Why, because
-from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
+from csdf.units import nanoseconds_in_words, needed_bytes_in_words, time_in_words
 from planners.formats.c_header import format_header
 from planners.fusion.command.main import FITTED, PUBLISHED, is_chosen
 from planners.fusion.measured import Measured, fitted, or_measured, read_measured
@@ -278,8 +278,8 @@ def as_lines(
             f"{model.network.name}: {verdict}: the run in its arena and the run without a plan",
             f"  largest difference  {check.difference.largest:.3g} "
             f"({check.difference.relative:.3g} of the largest output)",
-            f"  high water mark     {bytes_in_words(check.high_water_bytes)} of the arena; each "
-            "access inside its buffer",
+            f"  high water mark     {needed_bytes_in_words(check.high_water_bytes)} of the arena; "
+            "each access inside its buffer",
             answers.Detail(f"  time of the run     {time_in_words(check.seconds)}"),
         ]
     return lines
@@ -305,14 +305,14 @@ def _plan_lines(plan: FusionPlan, status: str, stored: int) -> list[str]:
     extra = plan.redundant / max(1, necessary)
     work = f"{extra:.2%} redundant MACs" if plan.redundant else "no recomputation"
     return [
-        f"{network.name}: arena {bytes_in_words(plan.memory)} ({plan.memory} bytes), {work}, predicted "
-        f"{nanoseconds_in_words(plan.nanoseconds, 4)}; {status}",
+        f"{network.name}: arena {needed_bytes_in_words(plan.memory)} ({plan.memory} bytes), {work}, "
+        f"predicted {nanoseconds_in_words(plan.nanoseconds, 4)}; {status}",
         f"  {'group':<{width}}  {'layers':>9}  tiles (rows x columns) and halo",
         *(
             f"  {name:<{width}}  {group['layers']:>9}  {group['mode']}"
             for name, group in zip(names, groups, strict=True)
         ),
-        f"  parameters          {bytes_in_words(plan.parameter_bytes)}, outside the arena"
+        f"  parameters          {needed_bytes_in_words(plan.parameter_bytes)}, outside the arena"
         f"{and_in_flash(plan.parameter_bytes, stored)}",
         answers.Detail(f"  necessary MACs      {necessary}"),
         answers.Detail(f"  counted             input and tensors between groups whole{counted}"),

@@ -53,10 +53,10 @@ def remark_on_elements(
     for network, plan in plans:
         for name, counted, computed in different_elements(network, plan):
             print(
-                f"{command}: {f'{path}: ' if path else ''}the plan of {network.name} counts "
-                f"{answers.counted(counted, 'byte')} for an element of {name!r}, which C "
-                f"computes in {computed}; csdf deploy takes it only with a model whose elements "
-                f"have {counted}. For this model plan with --element-bytes {computed}",
+                f"{command}: {f'{path}: ' if path else ''}elements of {name!r} have "
+                f"{answers.counted(counted, 'byte')} in the plan of {network.name}, but "
+                f"{computed} in its C code; csdf deploy accepts the plan only for a model with "
+                f"elements of {counted}, or plan this model with --element-bytes {computed}",
                 file=sys.stderr,
             )
             break

@@ -390,7 +390,7 @@ def test_commands_that_know_no_state_say_which_do(command, tmp_path, capsys):
     options = [word for one in others for word in f"--{one}".split()]
     assert main([*first.split(), str(path), *options]) == 2
     said = capsys.readouterr().err
-    assert f"csdf {first} does not know; csdf fit, csdf deploy" in said
+    assert f"csdf {first} does not support states, in contrast to csdf fit" in said
 
 
 def test_a_state_that_begins_anew_with_each_invocation_is_read():

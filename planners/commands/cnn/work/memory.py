@@ -23,7 +23,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.parsers import SEARCH_SECONDS
 from csdf.io.csv_text import csv_text
 from csdf.status import Status
-from csdf.units import bytes_in_words
+from csdf.units import needed_bytes_in_words
 from planners.arena.allocation import bytes_so_far
 from planners.commands.cnn.memory import PUBLISHED
 from planners.memory.command.answer import remark_on_elements
@@ -46,7 +46,7 @@ COLUMNS = {  # of the text, by those of --csv
     "min_total": "min total",
     "reduction": "reduction",
     "layer_throughput": "frames/s",
-    "row_throughput": "row-wise",
+    "row_throughput": "row-wise frames/s",
     "loss": "loss",
     "pipelined_throughput": "pipelined",
 }
@@ -56,7 +56,7 @@ MIN_TOTAL = (
 )
 ROW_WISE = (
     "row-wise: a line buffer per tensor, input streamed, output external, as csdf fit --input rows "
-    "--output-memory external; pipelined: a processor per layer, buffers that never make it wait"
+    "--output-memory external; pipelined: a processor per layer, no layer waits for space"
 )
 PUBLISHED_COLUMNS = {  # of the text, by those of --csv
     "network": "network",
@@ -65,7 +65,7 @@ PUBLISHED_COLUMNS = {  # of the text, by those of --csv
     "row_total": "row-wise",
     "reduction": "reduction",
     "layer_throughput": "frames/s",
-    "row_throughput": "row-wise",
+    "row_throughput": "row-wise frames/s",
     "loss": "loss",
 }
 PUBLISHED_KIND = (
@@ -257,7 +257,7 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
     table: list[tuple[str, ...]] = [tuple(COLUMNS.values())]
     verdicts, notes = [], []
     for row in rows:
-        _, _, whole_arena, _, row_arena, _ = map(bytes_in_words, row.sizes)
+        _, _, whole_arena, _, row_arena, _ = map(needed_bytes_in_words, row.sizes)
         best = "" if row.fit is None else f"; csdf fit: {in_words(row.fit)}"
         line = f"{row.name}: {row_arena} of arena row by row, {whole_arena} layer by layer{best}"
         verdicts.append(answers.cut_short(line) if row.is_cut_short else line)
@@ -265,7 +265,7 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
         table.append(
             (
                 row.name,
-                *map(bytes_in_words, row.sizes),
+                *map(needed_bytes_in_words, row.sizes),
                 f"{reduction:.1%}" if reduction else "none",
                 *(f"{rate:.4g}" for rate in (whole, by_rows)),
                 f"{loss:.1%}",
@@ -274,13 +274,13 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
         )
         comparison = row.comparison
         if state_bytes := comparison.plan().kept_bytes:
-            words = bytes_in_words(state_bytes)
+            words = needed_bytes_in_words(state_bytes)
             notes.append(
                 f"{row.name}: {words} of the buffers are retained between frames; input in whole frames"
             )
         in_flash = and_in_flash(comparison.parameters, comparison.flash_bytes)
         if in_flash:
-            parameters = bytes_in_words(comparison.parameters)
+            parameters = needed_bytes_in_words(comparison.parameters)
             notes.append(f"{row.name}: {parameters} of parameters{in_flash}")
     details = map(answers.Detail, (MIN_TOTAL, ROW_WISE))
     return [*verdicts, *terminal.aligned(table), *notes, *details]
@@ -291,7 +291,7 @@ def _published_lines(pairs: Sequence[PublishedPair]) -> list[str]:
     for pair in pairs:
         reduction, whole, rows, loss = map(float, pair.rates)
         rates = (f"{reduction:.1%}", f"{whole:.4g}", f"{rows:.4g}", f"{loss:.1%}")
-        table.append((pair.name, *map(bytes_in_words, pair.sizes), *rates))
+        table.append((pair.name, *map(needed_bytes_in_words, pair.sizes), *rates))
     gaps = [
         f"{pair.name}: buffers not proved the smallest"
         for pair in pairs
