@@ -20,7 +20,7 @@ LEAST_TRY = 2**22
 MOST_TRY = 2**40
 TRIES = 4
 SEED = 1
-LOOKED = 700  # columns and blocks in a microsecond of a usual machine
+EXAMINED = 700  # columns and blocks in a microsecond of a usual machine
 
 
 def is_full(blocks: Blocks) -> bool:
@@ -55,15 +55,15 @@ class CornerSearch:
 
     def step(self) -> list[int]:
         """Search for a slice; return the offsets in units, or an empty list without a plan yet."""
-        before = int(self._filling.looked)
+        before = int(self._filling.examined)
         limit = SLICE if self._backend.is_compiled else PLAIN_SLICE
-        outcome = self._search(self._tiles, self._filling, limit)
-        looked = int(self._filling.looked)
-        self.effort += (looked - before) // LOOKED
+        outcome = self._search(self._blocks_by_time, self._filling, limit)
+        examined = int(self._filling.examined)
+        self.effort += (examined - before) // EXAMINED
         if outcome == kernel.FOUND:
             return self._backend.take(self._offset, range(len(self._blocks)))
         self.is_over = outcome == kernel.NONE
-        if not self.is_over and looked >= self._most:
+        if not self.is_over and examined >= self._most:
             self._tries += 1
             if self._tries % TRIES == 0:
                 # Doubling bounds the total effort by a small multiple of the effort at the best limit.
@@ -79,7 +79,7 @@ class CornerSearch:
         begins, begin_first = _by_time(order, self._starts, self._columns + 1)
         ends, end_first = _by_time(order, self._ends, self._columns + 1)
         columns = (self._starts, self._ends, self._blocks.size, self._twin)
-        self._tiles = backend.kernel(kernel.EndingBlocks)(
+        self._blocks_by_time = backend.kernel(kernel.BlocksByTime)(
             *map(backend.array, (*columns, begins, begin_first, ends, end_first)), self._capacity
         )
         self._offset = backend.blank(count)

@@ -19,16 +19,16 @@ from __future__ import annotations
 UNDECIDED = 0  # the limit was reached: call again to continue
 FOUND = 1  # the order is the first `prefixed` steps of `prefix`
 NONE = 2  # no order is within the bound; the least peak is at least `blocked`
-FULL = 3  # the arrays hold no more states
+FULL = 3  # the tree has no memory for more states
 
-# Answers of `replace`.
+# Answers of `replace_by_valleys`.
 KEPT = 0  # no valley replaces the state
 FAILED = 1  # as KEPT, but the walk is at another down-set now
 REPLACED = 2  # a valley replaces the state and is on the stack, or is the new first state
 
 
-class Arrays:
-    """Memory for states and links.
+class StateTree:
+    """Stored states with their parents and links, and the stack of states to expand.
 
     S states of W words, L links; a number of -1 means none.
 
@@ -53,7 +53,7 @@ class Arrays:
         self, bits, key, live, parent, step, begin, end, replacement, is_dead, link, table, stack,
         pool, link_from, link_step, link_begin, link_end, link_next,
     ):  # fmt: skip
-        """Take the arrays, table and stack being zero."""
+        """Keep these arrays; table and stack are zero."""
         self.bits = bits
         self.key = key
         self.live = live
@@ -120,7 +120,7 @@ class OrderSearch:
         self.is_full = 0
 
 
-def begin_search(walk, arrays, search):
+def begin_search(walk, tree, search):
     """Make the down-set of the walk, extended by all free steps, the first state."""
     search.goal = walk.count + len(search.universe)
     search.here_key = 0
@@ -128,17 +128,14 @@ def begin_search(walk, arrays, search):
         search.here[word] = 0
     for step in range(len(walk.is_done)):
         if walk.is_done[step] == 1:
-            put_bit(search, step)
+            add_bit(search, step)
     search.trailed = 0
     run_free(walk, search)
-    for k in range(search.trailed):
-        search.prefix[k] = search.trail[k]
-    search.prefixed = search.trailed
-    search.trailed = 0
-    restart(walk, arrays, search)
+    move_trail_to_prefix(search)
+    restart(walk, tree, search)
 
 
-def search_order(walk, cut, arrays, search, limit):
+def search_order(walk, cut, tree, search, limit):
     """Expand at most this many states; return FOUND, NONE, FULL or UNDECIDED.
 
     The child with the least live bytes is expanded first. Three rules prune:
@@ -162,38 +159,38 @@ def search_order(walk, cut, arrays, search, limit):
         if search.top == 0:
             return NONE
         search.top -= 1
-        state = arrays.stack[search.top]
-        if is_alive(arrays, search, state):
-            expand(walk, cut, arrays, search, state)
+        state = tree.stack[search.top]
+        if is_alive(tree, search, state):
+            expand(walk, cut, tree, search, state)
     return UNDECIDED
 
 
-def restart(walk, arrays, search):
+def restart(walk, tree, search):
     """Delete all states; the present down-set becomes the only one."""
-    mask = len(arrays.table) - 1
+    mask = len(tree.table) - 1
     for state in range(search.states):
-        place = arrays.key[state] & mask
-        while arrays.table[place] != 0:
-            arrays.table[place] = 0
-            place = (place + 1) & mask
+        slot = tree.key[state] & mask
+        while tree.table[slot] != 0:
+            tree.table[slot] = 0
+            slot = (slot + 1) & mask
     search.states = 0
     search.links = 0
     search.pooled = 0
     search.top = 0
-    new_state(walk, arrays, search, lookup(arrays, search))
-    arrays.parent[0] = -1
-    arrays.stack[0] = 0
+    new_state(walk, tree, search, lookup(tree, search))
+    tree.parent[0] = -1
+    tree.stack[0] = 0
     search.top = 1
 
 
-def put_bit(search, step):
+def add_bit(search, step):
     """Add a step to the present down-set."""
     # Zobrist hashing: the key is the XOR of the random keys of the steps.
     search.here[search.word[step]] += search.power[step]
     search.here_key ^= search.keys[step]
 
 
-def take_bit(search, step):
+def remove_bit(search, step):
     """Remove a step from the present down-set."""
     search.here[search.word[step]] -= search.power[step]
     search.here_key ^= search.keys[step]
@@ -202,7 +199,7 @@ def take_bit(search, step):
 def run_on(walk, search, step):
     """Execute a step and append it to the trail."""
     walk.run(step)
-    put_bit(search, step)
+    add_bit(search, step)
     search.trail[search.trailed] = step
     search.trailed += 1
 
@@ -230,57 +227,57 @@ def fits(walk, search, step):
     return True
 
 
-def lookup(arrays, search):
-    """Return the table entry of the present down-set, or the free entry where it belongs."""
-    mask = len(arrays.table) - 1
+def lookup(tree, search):
+    """Return the index in the table of the present down-set, or the free index where it belongs."""
+    mask = len(tree.table) - 1
     words = len(search.here)
-    place = search.here_key & mask
-    while arrays.table[place] != 0:
-        state = arrays.table[place] - 1
+    slot = search.here_key & mask
+    while tree.table[slot] != 0:
+        state = tree.table[slot] - 1
         # Linear probing; bits are compared as well, since different down-sets may share a key.
-        if arrays.key[state] == search.here_key:
+        if tree.key[state] == search.here_key:
             word = 0
-            while word < words and arrays.bits[state * words + word] == search.here[word]:
+            while word < words and tree.bits[state * words + word] == search.here[word]:
                 word += 1
             if word == words:
-                return place
-        place = (place + 1) & mask
-    return place
+                return slot
+        slot = (slot + 1) & mask
+    return slot
 
 
-def new_state(walk, arrays, search, place):
+def new_state(walk, tree, search, slot):
     """Store the present down-set as a state; return its number."""
     words = len(search.here)
     state = search.states
     search.states += 1
     for word in range(words):
-        arrays.bits[state * words + word] = search.here[word]
-    arrays.key[state] = search.here_key
-    arrays.live[state] = walk.live
-    arrays.replacement[state] = -1
-    arrays.is_dead[state] = 0
-    arrays.link[state] = -1
-    arrays.table[place] = state + 1
-    if search.states + 1 >= len(arrays.key):
+        tree.bits[state * words + word] = search.here[word]
+    tree.key[state] = search.here_key
+    tree.live[state] = walk.live
+    tree.replacement[state] = -1
+    tree.is_dead[state] = 0
+    tree.link[state] = -1
+    tree.table[slot] = state + 1
+    if search.states + 1 >= len(tree.key):
         search.is_full = 1
     return state
 
 
-def add_link(arrays, search, state, origin, step):
+def add_link(tree, search, state, origin, step):
     """Store a further parent of a state. A step of -1: by the last `trailed` steps of the pool."""
     link = search.links
     search.links += 1
-    arrays.link_from[link] = origin
-    arrays.link_step[link] = step
-    arrays.link_begin[link] = search.pooled - search.trailed
-    arrays.link_end[link] = search.pooled
-    arrays.link_next[link] = arrays.link[state]
-    arrays.link[state] = link
-    if search.links >= len(arrays.link_from):
+    tree.link_from[link] = origin
+    tree.link_step[link] = step
+    tree.link_begin[link] = search.pooled - search.trailed
+    tree.link_end[link] = search.pooled
+    tree.link_next[link] = tree.link[state]
+    tree.link[state] = link
+    if search.links >= len(tree.link_from):
         search.is_full = 1
 
 
-def is_alive(arrays, search, state):
+def is_alive(tree, search, state):
     """Whether the first state leads to this one without a replaced or dead state in between.
 
     A parent that is dead or replaced gives way to the next link; without a link the state is dead.
@@ -288,34 +285,33 @@ def is_alive(arrays, search, state):
     at = state
     while at != 0:
         search.work += 1
-        if arrays.is_dead[at] == 1:
+        if tree.is_dead[at] == 1:
             return False
-        parent = arrays.parent[at]
+        parent = tree.parent[at]
         # Lazy deletion: links are examined only when a state is used.
-        stand_in = arrays.replacement[parent]
-        if arrays.is_dead[parent] == 0 and (stand_in < 0 or stand_in == at):
+        stand_in = tree.replacement[parent]
+        if tree.is_dead[parent] == 0 and (stand_in < 0 or stand_in == at):
             at = parent
         else:
-            link = arrays.link[at]
+            link = tree.link[at]
             if link < 0:
-                arrays.is_dead[at] = 1
-            else:
-                arrays.parent[at] = arrays.link_from[link]
-                arrays.step[at] = arrays.link_step[link]
-                arrays.begin[at] = arrays.link_begin[link]
-                arrays.end[at] = arrays.link_end[link]
-                arrays.link[at] = arrays.link_next[link]
-            if arrays.is_dead[at] == 1:
+                tree.is_dead[at] = 1
                 at = state
+            else:
+                tree.parent[at] = tree.link_from[link]
+                tree.step[at] = tree.link_step[link]
+                tree.begin[at] = tree.link_begin[link]
+                tree.end[at] = tree.link_end[link]
+                tree.link[at] = tree.link_next[link]
     return True
 
 
-def load_state(walk, arrays, search, state):
+def load_state(walk, tree, search, state):
     """Make the down-set of a state the present one, with an empty trail."""
     words = len(search.here)
     for word in range(words):
-        search.here[word] = arrays.bits[state * words + word]
-    search.here_key = arrays.key[state]
+        search.here[word] = tree.bits[state * words + word]
+    search.here_key = tree.key[state]
     search.trailed = 0
     walk.count = 0
     for step in range(len(walk.is_done)):
@@ -328,9 +324,9 @@ def load_state(walk, arrays, search, state):
     search.work += 2 * (len(walk.is_done) + len(walk.unread))
 
 
-def expand(walk, cut, arrays, search, state):
+def expand(walk, cut, tree, search, state):
     """Store the children of a state, one for each ready step that fits the bound."""
-    load_state(walk, arrays, search, state)
+    load_state(walk, tree, search, state)
     bottom = search.top
     for k in range(len(search.universe)):
         step = search.universe[k]
@@ -339,37 +335,37 @@ def expand(walk, cut, arrays, search, state):
             run_on(walk, search, step)
             run_free(walk, search)
             if walk.count == search.goal or is_passed_by_all(walk, search):
-                begin_at(walk, arrays, search, state)
+                restart_after_trail(walk, tree, search, state)
                 return
-            place = lookup(arrays, search)
-            child = arrays.table[place] - 1
+            slot = lookup(tree, search)
+            child = tree.table[slot] - 1
             # Transposition: the down-set was reached before, so this parent becomes a further link.
-            if child >= 0 and is_alive(arrays, search, child):
-                add_link(arrays, search, child, state, step)
+            if child >= 0 and is_alive(tree, search, child):
+                add_link(tree, search, child, state, step)
             else:
-                child = new_state(walk, arrays, search, place)
-                arrays.parent[child] = state
-                arrays.step[child] = step
-                outcome = replace(walk, cut, arrays, search, child)
+                child = new_state(walk, tree, search, slot)
+                tree.parent[child] = state
+                tree.step[child] = step
+                outcome = replace_by_valleys(walk, cut, tree, search, child)
                 if outcome == REPLACED:
                     return
-                push(arrays, search, bottom, child)
+                push(tree, search, bottom, child)
                 if outcome == FAILED:
-                    load_state(walk, arrays, search, state)
+                    load_state(walk, tree, search, state)
             while search.trailed > 0:
                 search.trailed -= 1
-                take_bit(search, search.trail[search.trailed])
+                remove_bit(search, search.trail[search.trailed])
                 walk.unrun(search.trail[search.trailed])
 
 
-def push(arrays, search, bottom, child):
+def push(tree, search, bottom, child):
     """Insert a state into the stack, above the states from `bottom` on that have more live bytes."""
-    place = search.top
+    position = search.top
     # Insertion sort: the state of least live bytes is on top of the stack and expanded first.
-    while place > bottom and arrays.live[arrays.stack[place - 1]] < arrays.live[child]:
-        arrays.stack[place] = arrays.stack[place - 1]
-        place -= 1
-    arrays.stack[place] = child
+    while position > bottom and tree.live[tree.stack[position - 1]] < tree.live[child]:
+        tree.stack[position] = tree.stack[position - 1]
+        position -= 1
+    tree.stack[position] = child
     search.top += 1
 
 
@@ -384,83 +380,85 @@ def is_passed_by_all(walk, search):
     return True
 
 
-def begin_at(walk, arrays, search, state):
+def restart_after_trail(walk, tree, search, state):
     """Make the present down-set, reached from a state by the trail, the first state."""
     trailed = search.trailed
     for k in range(trailed):
         search.mark[k] = search.trail[k]
-    write_path(walk, arrays, search, 0, state)
+    replay_path(walk, tree, search, 0, state)
+    for k in range(trailed):
+        run_on(walk, search, search.mark[k])
+    move_trail_to_prefix(search)
+    restart(walk, tree, search)
+
+
+def move_trail_to_prefix(search):
+    """Append the steps of the trail to the prefix, and empty the trail."""
     for k in range(search.trailed):
         search.prefix[search.prefixed] = search.trail[k]
         search.prefixed += 1
     search.trailed = 0
-    for k in range(trailed):
-        step = search.mark[k]
-        run_on(walk, search, step)
-        search.prefix[search.prefixed] = step
-        search.prefixed += 1
-    search.trailed = 0
-    restart(walk, arrays, search)
 
 
-def write_path(walk, arrays, search, first, last):
-    """Write the steps from a state to its descendant on the trail; the descendant is then present."""
+def replay_path(walk, tree, search, first, last):
+    """Execute the steps from a state to its descendant `last`, which are then the trail."""
     depth = 0
     at = last
     # Collect the path backwards along parents, then replay it forwards.
     while at != first:
         search.path[depth] = at
         depth += 1
-        at = arrays.parent[at]
-    load_state(walk, arrays, search, first)
+        at = tree.parent[at]
+    load_state(walk, tree, search, first)
     while depth > 0:
         depth -= 1
         at = search.path[depth]
-        if arrays.step[at] >= 0:
-            run_on(walk, search, arrays.step[at])
+        if tree.step[at] >= 0:
+            run_on(walk, search, tree.step[at])
             run_free(walk, search)
         else:
-            for entry in range(arrays.begin[at], arrays.end[at]):
-                run_on(walk, search, arrays.pool[entry])
+            for entry in range(tree.begin[at], tree.end[at]):
+                run_on(walk, search, tree.pool[entry])
 
 
-def replace(walk, cut, arrays, search, state):
+def replace_by_valleys(walk, cut, tree, search, state):
     """Replace ancestors that have at least the live bytes of a new state by valleys (rule 2)."""
     outcome = KEPT
-    origin = highest_above(arrays, search, state)
+    origin = earliest_heavier(tree, search, state)
     while origin >= 0 and search.is_full == 0:
-        valley = valley_between(walk, cut, arrays, search, origin, state)
+        valley = valley_between(walk, cut, tree, search, origin, state)
         if valley < 0:
             return max(outcome, FAILED)
         outcome = REPLACED
         if valley == 0:
             return outcome
         state = valley
-        origin = highest_above(arrays, search, state)
+        origin = earliest_heavier(tree, search, state)
     return outcome
 
 
-def highest_above(arrays, search, state):
+def earliest_heavier(tree, search, state):
     """Return the earliest ancestor with at least the live bytes of this state, or -1."""
-    chosen = -1
+    earliest = -1
     at = state
     while at != 0:
         search.work += 1
-        parent = arrays.parent[at]
-        if arrays.replacement[parent] < 0 and arrays.live[parent] >= arrays.live[state]:
-            chosen = parent
+        parent = tree.parent[at]
+        if tree.replacement[parent] < 0 and tree.live[parent] >= tree.live[state]:
+            earliest = parent
         at = parent
-    return chosen
+    return earliest
 
 
-def valley_between(walk, cut, arrays, search, origin, state):
+def valley_between(walk, cut, tree, search, origin, state):
     """Replace all continuations of `origin` by the valley before `state`; return the valley's number.
 
     0 if the search restarts from the valley. -1 if its steps exceed the bound: in another order a step
     may be unable to overwrite its input. -1 also if the pool is full.
     """
-    write_path(walk, arrays, search, origin, state)
+    replay_path(walk, tree, search, origin, state)
     length = search.trailed
+    # Marks of `least_between`: 0 in the down-set of the origin, 1 on the path, 2 in neither.
     for step in range(len(walk.is_done)):
         search.mark[step] = 2 if walk.is_done[step] == 0 else 0
     for k in range(length):
@@ -468,7 +466,7 @@ def valley_between(walk, cut, arrays, search, origin, state):
         search.mark[search.trail[k]] = 1
     # Minimum cut between the two down-sets: the valley of least live bytes.
     cut.least_between(search.mark)
-    load_state(walk, arrays, search, origin)
+    load_state(walk, tree, search, origin)
     for k in range(length):
         step = search.path[k]
         if search.mark[step] == 0:
@@ -476,33 +474,31 @@ def valley_between(walk, cut, arrays, search, origin, state):
                 return -1
             run_on(walk, search, step)
     if origin == 0:
-        for k in range(search.trailed):
-            search.prefix[search.prefixed] = search.trail[k]
-            search.prefixed += 1
-        search.trailed = 0
-        restart(walk, arrays, search)
+        move_trail_to_prefix(search)
+        restart(walk, tree, search)
         return 0
-    if search.pooled + search.trailed > len(arrays.pool):
+    if search.pooled + search.trailed > len(tree.pool):
         search.is_full = 1
         return -1
     for k in range(search.trailed):
-        arrays.pool[search.pooled] = search.trail[k]
+        tree.pool[search.pooled] = search.trail[k]
         search.pooled += 1
-    place = lookup(arrays, search)
-    valley = arrays.table[place] - 1
-    if valley >= 0 and is_alive(arrays, search, valley):
-        add_link(arrays, search, valley, origin, -1)
-        if valley == state and (search.top == 0 or arrays.stack[search.top - 1] != state):
-            arrays.stack[search.top] = state
+    slot = lookup(tree, search)
+    valley = tree.table[slot] - 1
+    if valley >= 0 and is_alive(tree, search, valley):
+        add_link(tree, search, valley, origin, -1)
+        if valley == state and (search.top == 0 or tree.stack[search.top - 1] != state):
+            tree.stack[search.top] = state
             search.top += 1
     else:
-        valley = new_state(walk, arrays, search, place)
-        arrays.parent[valley] = origin
-        arrays.step[valley] = -1
-        arrays.begin[valley] = search.pooled - search.trailed
-        arrays.end[valley] = search.pooled
-        arrays.stack[search.top] = valley
+        valley = new_state(walk, tree, search, slot)
+        tree.parent[valley] = origin
+        tree.step[valley] = -1
+        tree.begin[valley] = search.pooled - search.trailed
+        tree.end[valley] = search.pooled
+        tree.stack[search.top] = valley
         search.top += 1
-    arrays.replacement[origin] = valley
-    is_alive(arrays, search, valley)
+    tree.replacement[origin] = valley
+    # Links take the place of parents that are replaced now.
+    is_alive(tree, search, valley)
     return valley

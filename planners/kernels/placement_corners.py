@@ -20,14 +20,14 @@ NONE = 2  # there is no plan
 BEGIN = 0  # the valley has the columns BEGIN to END - 1
 END = 1
 IS_RIGHT = 2  # 1 if the right corner of the valley is filled, 0 for the left
-# Of the blocks tried now: how many of their sides end level with the neighbouring column.
-TOUCHED = 3
-PLACE = 4  # index of the next block to try, among the blocks that start, or end, at the corner
+# The blocks tried now have this many sides, 2 to 0, where their top is level with the next column.
+LEVEL_SIDES = 3
+NEXT = 4  # index of the next block to try, among the blocks that start, or end, at the corner
 BLOCK = 5  # the block placed last, or -1
 FRAME = 6  # the number of fields
 
 
-class EndingBlocks:
+class BlocksByTime:
     """The blocks, and the blocks that begin and that end at each time.
 
     start, end, size: (B,). twin: (B,) the last earlier block of the same lifetime and size, or -1.
@@ -54,7 +54,7 @@ class Filling:
     """The state of a search.
 
     height: (T,) filled bytes of each column. offset, is_placed: (B,). frames: (FRAME * (B + 1),) frames
-    by depth. depth: of the current frame; -1 before the start. looked: columns and blocks examined.
+    by depth. depth: of the current frame; -1 before the start. examined: columns and blocks examined.
     """
 
     def __init__(self, height, offset, is_placed, frames):
@@ -64,11 +64,11 @@ class Filling:
         self.is_placed = is_placed
         self.frames = frames
         self.depth = -1
-        self.looked = 0
+        self.examined = 0
 
 
-def search(tiles, filling, limit):
-    """Search for offsets; return FOUND, NONE or UNDECIDED. limit: of `looked` in this call.
+def search(blocks, filling, limit):
+    """Search for offsets; return FOUND, NONE or UNDECIDED. limit: of `examined` in this call.
 
     No byte remains free, so a block begins at the left corner of each valley, and a block ends at the
     right corner. The corner with the fewest fitting blocks is filled first; blocks whose top is level
@@ -77,53 +77,53 @@ def search(tiles, filling, limit):
     Source: the leftmost-gap enumeration of perfect packings, as in Lesh et al., Exhaustive approaches
     to 2D rectangular perfect packings, Information Processing Letters 90(1), 2004; here with times.
     """
-    last = filling.looked + limit
-    blocks = len(tiles.start)
+    last = filling.examined + limit
+    count = len(blocks.start)
     if filling.depth < 0:
         filling.depth = 0
-        if not open_corner(tiles, filling):
+        if not open_corner(blocks, filling):
             return NONE
-    while filling.looked < last:
+    while filling.examined < last:
         frame = filling.depth * FRAME
         # Backtrack: remove the block tried last in this corner.
         if filling.frames[frame + BLOCK] >= 0:
-            lift(tiles, filling, filling.frames[frame + BLOCK], 0)
-        block = next_block(tiles, filling, frame)
+            set_placed(blocks, filling, filling.frames[frame + BLOCK], 0)
+        block = next_block(blocks, filling, frame)
         filling.frames[frame + BLOCK] = block
         if block < 0:
             filling.depth -= 1
             if filling.depth < 0:
                 return NONE
             continue
-        lift(tiles, filling, block, 1)
-        if filling.depth == blocks - 1:
+        set_placed(blocks, filling, block, 1)
+        if filling.depth == count - 1:
             return FOUND
         filling.depth += 1
-        if not open_corner(tiles, filling):
+        if not open_corner(blocks, filling):
             filling.depth -= 1
     return UNDECIDED
 
 
-def lift(tiles, filling, block, is_placed):
+def set_placed(blocks, filling, block, is_placed):
     """Place a block on its columns, or remove it."""
-    start = tiles.start[block]
+    start = blocks.start[block]
     if is_placed == 1:
         filling.offset[block] = filling.height[start]
-        height = filling.offset[block] + tiles.size[block]
+        height = filling.offset[block] + blocks.size[block]
     else:
         height = filling.offset[block]
     filling.is_placed[block] = is_placed
-    for column in range(start, tiles.end[block]):
+    for column in range(start, blocks.end[block]):
         filling.height[column] = height
-    filling.looked += tiles.end[block] - start
+    filling.examined += blocks.end[block] - start
 
 
-def open_corner(tiles, filling):
+def open_corner(blocks, filling):
     """Open a frame for the corner that the fewest blocks fit; return False if a corner fits none."""
     columns = len(filling.height)
-    filling.looked += columns
+    filling.examined += columns
     frame = filling.depth * FRAME
-    least = len(tiles.start) + 1
+    least = len(blocks.start) + 1
     begin = 0
     while begin < columns:
         here = filling.height[begin]
@@ -134,9 +134,9 @@ def open_corner(tiles, filling):
         is_low = begin == 0 or filling.height[begin - 1] > here
         if end < columns and filling.height[end] < here:
             is_low = False
-        if is_low and here < tiles.capacity:
+        if is_low and here < blocks.capacity:
             for is_right in range(2):
-                fitting = fits(tiles, filling, begin, end, is_right, least)
+                fitting = fitting_blocks(blocks, filling, begin, end, is_right, least)
                 # A corner that no block fits refutes the branch, as no byte may stay free.
                 if fitting == 0:
                     return False
@@ -147,65 +147,69 @@ def open_corner(tiles, filling):
                     filling.frames[frame + END] = end
                     filling.frames[frame + IS_RIGHT] = is_right
         begin = end
-    filling.frames[frame + TOUCHED] = 2
-    filling.frames[frame + PLACE] = 0
+    filling.frames[frame + LEVEL_SIDES] = 2
+    filling.frames[frame + NEXT] = 0
     filling.frames[frame + BLOCK] = -1
-    return least <= len(tiles.start)
+    return least <= len(blocks.start)
 
 
-def fits(tiles, filling, begin, end, is_right, most):
+def fitting_blocks(blocks, filling, begin, end, is_right, most):
     """Return the number of blocks that fit a corner of a valley; counting stops at `most`."""
     counted = 0
-    first = tiles.end_first[end] if is_right == 1 else tiles.begin_first[begin]
-    last = tiles.end_first[end + 1] if is_right == 1 else tiles.begin_first[begin + 1]
-    room = tiles.capacity - filling.height[begin]
-    for place in range(first, last):
-        block = tiles.ends[place] if is_right == 1 else tiles.begins[place]
+    first = blocks.end_first[end] if is_right == 1 else blocks.begin_first[begin]
+    last = blocks.end_first[end + 1] if is_right == 1 else blocks.begin_first[begin + 1]
+    room = blocks.capacity - filling.height[begin]
+    for index in range(first, last):
+        block = blocks.ends[index] if is_right == 1 else blocks.begins[index]
         if (
             filling.is_placed[block] == 0
-            and tiles.size[block] <= room
-            and tiles.start[block] >= begin
-            and tiles.end[block] <= end
+            and blocks.size[block] <= room
+            and blocks.start[block] >= begin
+            and blocks.end[block] <= end
         ):
             counted += 1
             if counted >= most:
                 break
-    filling.looked += last - first
+    filling.examined += last - first
     return counted
 
 
-def next_block(tiles, filling, frame):
+def next_block(blocks, filling, frame):
     """Return the next block to try in the corner of this frame, or -1 if all were tried."""
     begin = filling.frames[frame + BEGIN]
     end = filling.frames[frame + END]
     is_right = filling.frames[frame + IS_RIGHT]
-    first = tiles.end_first[end] if is_right == 1 else tiles.begin_first[begin]
-    last = tiles.end_first[end + 1] if is_right == 1 else tiles.begin_first[begin + 1]
+    first = blocks.end_first[end] if is_right == 1 else blocks.begin_first[begin]
+    last = blocks.end_first[end + 1] if is_right == 1 else blocks.begin_first[begin + 1]
     here = filling.height[begin]
-    while filling.frames[frame + TOUCHED] >= 0:
-        for place in range(first + filling.frames[frame + PLACE], last):
-            block = tiles.ends[place] if is_right == 1 else tiles.begins[place]
-            top = here + tiles.size[block]
-            filling.looked += 1
+    while filling.frames[frame + LEVEL_SIDES] >= 0:
+        for index in range(first + filling.frames[frame + NEXT], last):
+            block = blocks.ends[index] if is_right == 1 else blocks.begins[index]
+            top = here + blocks.size[block]
+            filling.examined += 1
             if (
                 filling.is_placed[block] == 1
-                or top > tiles.capacity
-                or tiles.start[block] < begin
-                or tiles.end[block] > end
+                or top > blocks.capacity
+                or blocks.start[block] < begin
+                or blocks.end[block] > end
             ):
                 continue
             # Symmetry breaking: blocks of equal lifetime and size are placed in one order only.
-            if tiles.twin[block] >= 0 and filling.is_placed[tiles.twin[block]] == 0:
+            if blocks.twin[block] >= 0 and filling.is_placed[blocks.twin[block]] == 0:
                 continue
             # Blocks that end level with the neighbouring columns are tried first.
-            touched = 0
-            if tiles.start[block] == begin and begin > 0 and filling.height[begin - 1] == top:
-                touched = 1
-            if tiles.end[block] == end and end < len(filling.height) and filling.height[end] == top:
-                touched += 1
-            if touched == filling.frames[frame + TOUCHED]:
-                filling.frames[frame + PLACE] = place + 1 - first
+            level_sides = 0
+            if blocks.start[block] == begin and begin > 0 and filling.height[begin - 1] == top:
+                level_sides = 1
+            if (
+                blocks.end[block] == end
+                and end < len(filling.height)
+                and filling.height[end] == top
+            ):
+                level_sides += 1
+            if level_sides == filling.frames[frame + LEVEL_SIDES]:
+                filling.frames[frame + NEXT] = index + 1 - first
                 return block
-        filling.frames[frame + TOUCHED] -= 1
-        filling.frames[frame + PLACE] = 0
+        filling.frames[frame + LEVEL_SIDES] -= 1
+        filling.frames[frame + NEXT] = 0
     return -1

@@ -99,7 +99,7 @@ class BoundedSearch:
         universe = [step for step in steps if (goal & ~start) >> step & 1]
         blank = backend.blank
         table = 1 << (2 * capacity).bit_length()
-        self._states = backend.kernel(kernel.Arrays)(
+        self._tree = backend.kernel(kernel.StateTree)(
             blank(capacity * arrays.words),
             *(blank(capacity) for _ in range(9)),
             blank(table),
@@ -123,12 +123,12 @@ class BoundedSearch:
         self._continue = backend.kernel(kernel.search_order)
         self._cut_work = arrays.cut.work
         arrays.load(start)
-        backend.kernel(kernel.begin_search)(arrays.walk, self._states, self._search)
+        backend.kernel(kernel.begin_search)(arrays.walk, self._tree, self._search)
 
     def run(self, states: int) -> int:
         """Expand at most this many states; return FOUND, NONE, FULL or UNDECIDED."""
         arrays = self._arrays
-        return int(self._continue(arrays.walk, arrays.cut, self._states, self._search, states))
+        return int(self._continue(arrays.walk, arrays.cut, self._tree, self._search, states))
 
     @property
     def order(self) -> list[int]:

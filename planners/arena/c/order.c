@@ -221,16 +221,16 @@ static int64_t search_within(Order *order, int64_t bound, int64_t capacity)
     int64_t steps = order->graph->steps, table = 1;
     while (table <= 2 * capacity)
         table *= 2;
-    Arrays arrays;
+    StateTree tree;
     Numbers column[9], links[5];
     Numbers bits = zeros(memory, capacity * order->words);
     for (int k = 0; k < 9; k++)
         column[k] = zeros(memory, capacity);
     for (int k = 0; k < 5; k++)
         links[k] = zeros(memory, PARENT_LINKS * capacity);
-    Arrays_begin(&arrays, bits, column[0], column[1], column[2], column[3], column[4], column[5], column[6], column[7],
-                 column[8], zeros(memory, table), zeros(memory, capacity + 1), zeros(memory, POOLED * capacity + steps),
-                 links[0], links[1], links[2], links[3], links[4]);
+    StateTree_begin(&tree, bits, column[0], column[1], column[2], column[3], column[4], column[5], column[6], column[7],
+                    column[8], zeros(memory, table), zeros(memory, capacity + 1),
+                    zeros(memory, POOLED * capacity + steps), links[0], links[1], links[2], links[3], links[4]);
     OrderSearch search;
     Numbers prefix = zeros(memory, steps + 1);
     OrderSearch_begin(&search, order->universe, order->counts, order->word, order->power, order->keys, prefix,
@@ -239,10 +239,10 @@ static int64_t search_within(Order *order, int64_t bound, int64_t capacity)
     for (int64_t step = 0; step < steps; step++)
         order->mark.at[step] = 1;
     Walk_load(&order->walk, order->mark);
-    order_search_begin_search(&order->walk, &arrays, &search);
+    order_search_begin_search(&order->walk, &tree, &search);
     int64_t outcome = order_search_UNDECIDED, before = order->cut.work;
     while (outcome == order_search_UNDECIDED && order->spent + search.work + order->cut.work - before < order->work)
-        outcome = order_search_search_order(&order->walk, &order->cut, &arrays, &search, STATES_A_RUN);
+        outcome = order_search_search_order(&order->walk, &order->cut, &tree, &search, STATES_A_RUN);
     order->spent += search.work + order->cut.work - before;
     if (outcome == order_search_FOUND) {
         prefix.count = steps;
