@@ -30,21 +30,21 @@ from csdf.analysis.components import strong_components
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from planners.fifo.design import Design
-from planners.fifo.timing.cluster import Numbers, WordPort, counting, is_word_by_word
+from planners.fifo.timing.cluster import Lock, Numbers, WordPort, counting, is_word_by_word
 from planners.kernels import event_times, ranges
 from planners.kernels.event_times import NONE
 
 Chain = tuple[tuple[int, int], ...]  # FIFOs, and how often each counts
-Spend = Callable[[int], None]  # of the microseconds of a step; may end the work by raising
+Spend = Callable[[int], None]  # called with the microseconds of a step; may end the work by raising
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
-# Stored times of one simulation, if that is more than the minimum number of slots; about 100 MB.
-ROOM = 12_000_000
+# More slots than needed are kept within this number of times; about 100 MB.
+USUAL_TIMES = 12_000_000
 MOST_TIMES = 1_000_000_000  # stored times above which a design is rejected; 8 GB
 MOST_FRAMES = 3_000  # simulated frames without a recurrence, after which the answer is unknown
 EVENTS = 56  # timed and traced in a microsecond of a typical machine
 # Frames after which a critical cycle is searched for; then every 64.
-LOOKS = (2, 4, 8, 16, 32, 64)
+TRACED_FRAMES = (2, 4, 8, 16, 32, 64)
 
 INSIDE, DATA, SPACE, LOCK = range(4)  # kinds of waits: in a layer, and of a FIFO
 
@@ -100,9 +100,10 @@ class EventCycle:
 
 
 class _Wait(NamedTuple):
-    """A wait between two sequences in the form of the kernel.
+    """A wait of a sequence, the waiter, for another, the source, in the form of the kernel.
 
-    token_at, event_at, delay_at: offsets of its tables, -1 for no table. tokens: tokens of a frame.
+    token_at, event_at, delay_at: offsets of its tables, -1 for no table, as in TokenWaits. kind: INSIDE
+    to LOCK. fifo: of a wait between layers.
     """
 
     waiter: int
@@ -119,7 +120,10 @@ class _Wait(NamedTuple):
 class EventGraph:
     """A design as arrays for the kernel; every query states the depths.
 
-    alone: periods of single layers, computed on request.
+    alone: periods of single layers, computed on request. owner: layer of each sequence. longest: cycles
+    that a frame never exceeds. most_tokens: bound on the numbers of tokens. space_of: FIFO whose space
+    each wait is for, or -1; is_lock: of each wait. is_passing: of each sequence, whether its layer
+    forwards elements one by one.
     """
 
     def __init__(self, design: Design) -> None:
@@ -191,7 +195,7 @@ class EventGraph:
             space = self._tokens(producer, written.events)
             yield _Wait(producer, consumer, space, written.words, read_at, 1, -1, SPACE, number)
             if (lock := written.lock) is not None:
-                waiter = self._first[fifo.producer] + lock.sequence
+                waiter = self.sequence(fifo.producer, lock)
                 begun = self._tokens(waiter, lock.events, lock.words - lock.held)
                 yield _Wait(
                     waiter, consumer, begun, read.words, read_at, lock.delay, -1, LOCK, number
@@ -218,8 +222,8 @@ class EventGraph:
             self._largest[index] = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
         return self._table_at[id(numbers)]
 
-    def sequence(self, layer: int, port: WordPort) -> int:
-        """Return the number of the event sequence of a layer's port."""
+    def sequence(self, layer: int, port: WordPort | Lock) -> int:
+        """Return the number of the event sequence of a layer's port or lock."""
         return self._first[layer] + port.sequence
 
     def arrays(self, backend: compiler.Backend) -> dict[str, Any]:
@@ -290,7 +294,7 @@ class Subgraph:
         # A ring of frames: an event refers at most `_back` frames back; further slots serve the
         # search for a repeated state.
         self._slots = max(
-            FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events))
+            FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, USUAL_TIMES // max(1, self.events))
         )
         if self._slots * self.events > MOST_TIMES:
             raise GaveUp(
@@ -368,7 +372,7 @@ class Subgraph:
             if settled >= self._back:
                 self._settled = frame, self._times
                 return None
-            if settled == 0 and (frame in LOOKS or frame % LOOKS[-1] == 0):
+            if settled == 0 and (frame in TRACED_FRAMES or frame % TRACED_FRAMES[-1] == 0):
                 cycle = self._traced(frame, period)
                 if cycle is not None and cycle.period is not None and cycle.period > period:
                     return cycle
@@ -385,20 +389,19 @@ class Subgraph:
         frame, times = self._settled
         fifo = self._whole.design.fifos[number]
         written, read = self._whole.design.ports(fifo)
-        start = self._whole.sequence(fifo.producer, written)
 
-        def happened(sequence: int, events: Numbers | None) -> Numbers:
+        def times_of(layer: int, port: WordPort | Lock) -> Numbers:
+            sequence = self._whole.sequence(layer, port)
             begin = frame % self._slots * self.events + int(self._base[sequence])
             end = begin + self._whole.events[sequence]
-            times_of_events = np.asarray(times[begin:end], dtype=self._kind)
-            return times_of_events if events is None else times_of_events[events]
+            in_frame = np.asarray(times[begin:end], dtype=self._kind)
+            return in_frame if port.events is None else in_frame[port.events]
 
-        writes = happened(start, written.events) - period.denominator
-        reads = happened(self._whole.sequence(fifo.consumer, read), read.events)
+        writes = times_of(fifo.producer, written) - period.denominator
+        reads = times_of(fifo.consumer, read)
         maximum = _most_waiting(counting(fifo.words), writes, reads, period.numerator)
         if (lock := written.lock) is not None:
-            begun = happened(start - written.sequence + lock.sequence, lock.events)
-            free = begun - lock.delay * period.denominator
+            free = times_of(fifo.producer, lock) - lock.delay * period.denominator
             waiting = _most_waiting(lock.words, free, reads, period.numerator)
             maximum = max(maximum, waiting - lock.held)
         return maximum
@@ -528,7 +531,7 @@ def _most_waiting(words: Numbers, writes: Numbers, reads: Numbers, period: int) 
 
 
 def _frames_back(design: Design, layers: Iterable[int]) -> int:
-    """Return the maximum number of frames between an inner wait of these layers and its event."""
+    """Return the maximum number of frames that an inner wait of these layers reaches back."""
     reach = 0
     for cluster in (design.layers[number].cluster for number in layers):
         for wait in cluster.waits:

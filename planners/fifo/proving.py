@@ -34,9 +34,8 @@ EFFORT = 64
 # alone costs a bisection a chain.
 MOST_SINGLY = 4
 
-Trial = dict[
-    int, int
-]  # depths of some FIFOs of a subset; all other FIFOs are unbounded or at a limit
+# Depths of FIFOs of a subset; all other FIFOs are unbounded or at a limit.
+Trial = dict[int, int]
 
 
 class _EffortSpent(Exception):
@@ -46,9 +45,9 @@ class _EffortSpent(Exception):
 class DepthProof:
     """A search for the smallest depths of a design with a lower bound that rises to their cost.
 
-    minimum: depths below which no answer is, computed; floor: depths below which none may be. weights:
+    minimum: computed lower bounds of the depths; floor: the smallest depths that are allowed. weights:
     cost of an element in each FIFO. sufficient: sufficient depths of all FIFOs, once known. maximum:
-    depths that some smallest depths do not exceed, by the dominance rules; None for no such limit.
+    depths that at least one optimum does not exceed, by the dominance rules; None for no such limit.
     """
 
     def __init__(
@@ -162,7 +161,7 @@ class DepthProof:
         return depth is None or (limit is not None and depth >= limit)
 
     def _combined(self) -> Depths:
-        """Optima of the solved subsets, and the minimum depth of all other FIFOs."""
+        """Return the optima of the solved subsets, and the minimum depth of all other FIFOs."""
         solved_depths = self._solved_depths()
         return tuple(solved_depths.get(index, depth) for index, depth in enumerate(self._minimum))
 
@@ -258,15 +257,11 @@ class _FifoSubset:
         )
 
     def _region_around(self, trial: Trial) -> Infeasible | None:
-        """Infeasible depths of the design that include the trial; None if the trial suffices."""
-        depths = [
-            maximum
-            if index not in trial
-            else trial[index]
-            if maximum is None
-            else min(trial[index], maximum)
-            for index, maximum in enumerate(self._maximum)
-        ]
+        """Return infeasible depths of the design that include the trial; None if the trial suffices."""
+        depths = list(self._maximum)
+        for fifo, depth in trial.items():
+            maximum = self._maximum[fifo]
+            depths[fifo] = depth if maximum is None else min(depth, maximum)
         cycle = self._evaluator.critical_cycle(depths)
         return None if cycle is None else cycle.infeasible
 
@@ -275,7 +270,7 @@ class _FifoSubset:
         return self._region_around(trial)
 
     def _chains(self, region: Infeasible) -> list[list[int]]:
-        """FIFOs of each chain of a region that are in the subset."""
+        """Return the FIFOs of each chain of a region that are in the subset."""
         chains_inside = [
             [index for index, _ in chain if index in self._inside] for chain in region.limits
         ]
@@ -297,15 +292,14 @@ class _FifoSubset:
                 if depth_outside is None or (not inner and depth_outside > limit):
                     break
                 if inner:
-                    limits_inside[inner] = min(
-                        limits_inside.get(inner, limit - depth_outside), limit - depth_outside
-                    )
+                    remaining = limit - depth_outside
+                    limits_inside[inner] = min(limits_inside.get(inner, remaining), remaining)
             else:
                 self._covering.add(limits_inside)
         self._regions_used = len(self._regions)
 
     def _enlarged(self, depths: Trial, region: Infeasible) -> Infeasible:
-        """A larger region around the depths: few chains, and high limits."""
+        """Return a larger region around the depths: few chains, and high limits."""
         fifos, region = self._irreducible(depths, region)
         limits, region = self._raised_together(depths, fifos, region)
         chains = self._chains(region)

@@ -23,6 +23,7 @@ from planners.fifo.sizing import SizingWhy
 
 SHOWN = 4  # maximum number of processes and names in a line
 Fact = tuple[str, str]  # a label and its text
+# Assumptions about every run, from simulations.
 INFERRED = (
     "stages of reads (1, or 2 under a condition in a nest), of writes (the last), 2 stages between "
     "loops, shift registers up to 1024 bits: inferred from RTL simulations of Vitis HLS 2023.2",
@@ -42,15 +43,11 @@ class CallAnswer:
         trace: Trace | None,
         file: str,
     ) -> None:
-        self.study, self.question, self._report, self._trace = call_study, question, report, trace
-        self._file = file
+        self.study, self.question, self._trace, self._file = call_study, question, trace, file
         self.model = call_study.model
         self.unit = HEADS.get(question.objective, question.objective)
-
-    @property
-    def _inferred(self) -> tuple[str, ...]:
-        """Assumptions about every run, from simulations."""
-        return () if self._trace is None else INFERRED
+        self._clock = None if report is None else report.clock_ns
+        self._inferred = () if trace is None else INFERRED
 
     def assumptions(self) -> list[str]:
         """Assumptions of the answer besides source and report."""
@@ -156,7 +153,6 @@ class CallAnswer:
     def as_json(self) -> dict[str, Any]:
         """Return the whole answer."""
         call_study, model = self.study, self.model
-        clock = None if self._report is None else self._report.clock_ns
         chosen = call_study.sizing or (call_study.points[-1] if call_study.points else None)
         depths = chosen.depths if chosen is not None and chosen.depths else ()
         rows = []
@@ -180,10 +176,10 @@ class CallAnswer:
         is_dead = call_study.as_given.outcome.cycles is None
         deadlock = self._deadlock_json(call_study.as_given) if is_dead else None
         sizing, plain = call_study.sizing, call_study.sizing_without_skew
-        answer: dict[str, Any] = {
+        return {
             "design": model.design.name,
             "file": self._file,
-            "clock_ns": None if clock is None else str(clock),
+            "clock_ns": None if self._clock is None else str(self._clock),
             "cycles": call_study.as_given.outcome.cycles,
             "deadlock": deadlock,
             "limited_by": self._limit_json(),
@@ -211,7 +207,6 @@ class CallAnswer:
             ],
             "assumptions": [*self.assumptions(), *self._inferred],
         }  # fmt: skip
-        return answer
 
     def verdict(self) -> str:
         """Return the answer in a sentence."""
@@ -322,9 +317,10 @@ class CallAnswer:
 
     def cycles(self, cycles: int) -> str:
         """Return cycles in words, with their time at the clock of the report."""
-        text = f"{answers.counted(cycles, 'cycle')}"
-        clock = None if self._report is None else self._report.clock_ns
-        return text if clock is None else f"{text} ({nanoseconds_in_words(cycles * clock)})"
+        text = answers.counted(cycles, "cycle")
+        if self._clock is None:
+            return text
+        return f"{text} ({nanoseconds_in_words(cycles * self._clock)})"
 
     def compared(self, run: Tried, why: str = "") -> str:
         """Return size and cycles of depths to compare with."""

@@ -95,11 +95,9 @@ def _add(node: FinnNode, options: TimingOptions) -> Cluster:
         return _elementwise(node, options)
     lanes, starts = node.whole("PE"), counting(_words(node))
     bits_of_inputs = _stream_bits(node, len(node.inputs), "inputDataTypes")
-    bits_out = (
-        node.bits("outputDataType")
-        if node.has("outputDataType")
-        else max(bits_of_inputs, default=0) + 1
-    )
+    bits_out = max(bits_of_inputs, default=0) + 1  # of a sum of two
+    if node.has("outputDataType"):
+        bits_out = node.bits("outputDataType")
     reads = [(starts, lanes * bits) for bits in bits_of_inputs]
     return _loop(node, options, len(starts), reads, [(starts, lanes * bits_out)])
 
@@ -186,19 +184,16 @@ def _max_pool(node: FinnNode, options: TimingOptions) -> Cluster:
     writes = np.ravel(rows + reading + counting(writing))
     bits = lanes * node.bits("dataType" if node.has("dataType") else "inputDataType")
     # Rows below the last whole window are read and dropped at the end of the frame.
-    left = max(0, total - len(reads))
+    dropped = max(0, total - len(reads))
     end = output_pixels[0] * (reading + writing)
-    reads = np.concatenate((reads, end + counting(left)))
-    return _loop(node, options, end + left, [(reads, bits)], [(writes, bits)])
+    reads = np.concatenate((reads, end + counting(dropped)))
+    return _loop(node, options, end + dropped, [(reads, bits)], [(writes, bits)])
 
 
 def _upsample(node: FinnNode, options: TimingOptions) -> Cluster:
     """Return the timing of an upsampling: each word is read for its first copy; rows are stored."""
-    before: tuple[int, ...]
-    after: tuple[int, ...]
     if node.has("HI"):
-        before = node.whole("HI"), node.whole("WI")
-        after = node.whole("HO"), node.whole("WO")
+        before, after = (tuple(map(node.whole, sides)) for sides in (("HI", "WI"), ("HO", "WO")))
     else:
         before, after = node.wholes("IFMDim", 2), node.wholes("OFMDim", 2)
     if any(large % small for small, large in zip(before, after, strict=True)):
@@ -259,24 +254,20 @@ def _matrix_unit(node: FinnNode, options: TimingOptions) -> Cluster:
     """Return the timing of an MVAU, or of a VVAU, which has a vector for each channel fold."""
     simd, lanes, is_vvau = node.whole("SIMD"), node.whole("PE"), node.operator == "VVAU"
     if is_vvau:
-        folds = node.divided(prod(node.wholes("Kernel", 2)), "SIMD", "kernel size"), 1
-        vectors = prod(node.wholes("Dim", 2)) * node.divided(
-            node.whole("Channels"), "PE", "Channels"
-        )
+        synapse, neuron = node.divided(prod(node.wholes("Kernel", 2)), "SIMD", "kernel size"), 1
+        channel_folds = node.divided(node.whole("Channels"), "PE", "Channels")
+        vectors = prod(node.wholes("Dim", 2)) * channel_folds
     else:
-        folds = (
-            node.divided(node.whole("MW"), "SIMD", "MW"),
-            node.divided(node.whole("MH"), "PE", "MH"),
-        )
+        synapse = node.divided(node.whole("MW"), "SIMD", "MW")
+        neuron = node.divided(node.whole("MH"), "PE", "MH")
         vectors = node.vectors
-    synapse, neuron = folds
     require_few(vectors * synapse * neuron)
     bits_in = simd * (lanes if is_vvau else 1) * node.bits("inputDataType")
     bits_out = lanes * node.bits("outputDataType")
     if node.style == "rtl":
         weight, element = node.bits("weightDataType"), node.bits("inputDataType")
         core = options.core(simd, weight, element, is_vvau=is_vvau)
-        cluster = rtl.matrix_vector(vectors, folds, core, bits=(bits_in, bits_out))
+        cluster = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(bits_in, bits_out))
         return replace(cluster, assumed=(f"pipeline {core}",))
     steps = counting(vectors * synapse * neuron)
     # Input vectors are read in the first neuron fold and replayed in the others.
@@ -305,13 +296,9 @@ def _padding(node: FinnNode, options: TimingOptions) -> Cluster:
     frames = node.vectors if node.has("numInputVectors") else 1
     if node.operator == "FMPaddingPixel":
         stride = node.wholes("Stride", 2)
-        grown = [
-            (kernel_size - 1) * step + 1 for kernel_size, step in zip(size, stride, strict=True)
-        ]
+        grown = [(length - 1) * step + 1 for length, step in zip(size, stride, strict=True)]
         require_few(prod(grown) * folds * frames)
-        inner = [
-            counting(grown_size) % step == 0 for grown_size, step in zip(grown, stride, strict=True)
-        ]
+        inner = [counting(length) % step == 0 for length, step in zip(grown, stride, strict=True)]
     else:
         top, left, bottom, right = node.wholes("Padding", 4, least=0)
         require_few((size[0] + top + bottom) * (size[1] + left + right) * folds * frames)
@@ -435,9 +422,8 @@ class SlidingWindow:
     @property
     def written(self) -> int:
         """Words written in a frame."""
-        return (
-            prod(self.output_pixels) * self.folds * (1 if self.is_parallel else prod(self.kernel))
-        )
+        words = 1 if self.is_parallel else prod(self.kernel)  # of a window and a fold
+        return prod(self.output_pixels) * self.folds * words
 
     @property
     def span(self) -> int:

@@ -1,4 +1,4 @@
-"""Reader of ONNX files that FINN writes, and of its folding files; writer of the latter."""
+"""Reader of ONNX files of FINN; reader and writer of its folding files: attributes of nodes in JSON."""
 
 from __future__ import annotations
 
@@ -185,6 +185,7 @@ def _design(
 ) -> Design:
     layer_nodes = [number for number, node in enumerate(nodes) if node.operator not in PASSED]
     clusters: dict[int, Cluster] = {}
+    # Width converters last, since their neighbours determine their widths.
     for number in sorted(layer_nodes, key=lambda number: nodes[number].operator == CONVERTER):
         node = nodes[number]
         if node.operator == CONVERTER:
@@ -199,7 +200,7 @@ def _design(
         read = layers[end].cluster.inputs[stream.end.port]
         fifo = Fifo(
             name="", producer=start, output=stream.start.port, consumer=end, input=stream.end.port,
-            bits=written.bits, words=written.words, given=_given(nodes, stream),
+            bits=written.bits, words=written.words, given=_depth_in_file(nodes, stream),
             nodes=tuple(node.name for node in stream.fifos),
         )  # fmt: skip
         if written.words == read.words:
@@ -293,8 +294,8 @@ def _layer(node: FinnNode, cluster: Cluster) -> DesignLayer:
     )
 
 
-def _given(nodes: Sequence[FinnNode], stream: Stream) -> int | None:
-    """Return the depth in the file: the sum of its FIFO nodes, or the larger depth of both ends."""
+def _depth_in_file(nodes: Sequence[FinnNode], stream: Stream) -> int | None:
+    """Return the depth of a stream: the sum of its FIFO nodes, or the larger depth of its ends."""
     if stream.fifos:
         return sum(node.whole("depth") for node in stream.fifos)
     depths: list[int] = []

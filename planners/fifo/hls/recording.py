@@ -97,7 +97,7 @@ class Recording:
     ) -> None:
         self.sources, self.benches, self.include, self.defines = sources, benches, include, defines
         self.folder = folder
-        self._started, self._said = 0, dict[int, Path]()
+        self._started, self._stderr_of = 0, dict[int, Path]()
         self.compiler = compiler or next(filter(shutil.which, ("g++", "clang++", "c++")), "")
         if not self.compiler or not shutil.which(self.compiler):
             raise UnreadableFile(
@@ -123,7 +123,7 @@ class Recording:
             ) from None
 
     def _find_top(self, name: str | None) -> Function:
-        """The definition of the top function: by its name, or the one region that no function calls."""
+        """Return the top function: by its name, or the only region that no function calls."""
         for function in self.design.functions.get(name or "", ()):
             return function
         for source, line, bracket in self.design.unbalanced:
@@ -210,7 +210,7 @@ class Recording:
         ]
 
     def _blame(self, unit: Path, options: Sequence[str], memory: int) -> str:
-        """A note if the source compiles as it was before instrumentation; empty if not."""
+        """Return a note if the source compiles without instrumentation, else an empty text."""
         for path, source in self.design.sources.items():
             copy = self.folder / "sources" / path.relative_to(path.anchor)
             copy.write_text(source.text, encoding="utf-8", errors="surrogateescape")
@@ -220,7 +220,7 @@ class Recording:
         return ""
 
     def _first_error(self, errors: str) -> str:
-        """The first error of the compiler or linker, at the user's file and line."""
+        """Return the first error of the compiler or linker, at the user's file and line."""
         prefix = str(self.folder / "sources")
         location, message = "", ""
         for line in errors.splitlines():
@@ -277,7 +277,7 @@ class Recording:
 
         self._started += 1
         # To a file: a child that outlives the program would keep a pipe open.
-        with (self.folder / f"said{self._started}.txt").open("wb") as output:
+        with (self.folder / f"stderr{self._started}.txt").open("wb") as output:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -288,7 +288,7 @@ class Recording:
                 start_new_session=True,
                 preexec_fn=limit,
             )
-        self._said[process.pid] = Path(output.name)
+        self._stderr_of[process.pid] = Path(output.name)
         return process
 
     def _wait(self, process: subprocess.Popen[bytes], seconds: float) -> str:
@@ -297,11 +297,11 @@ class Recording:
             process.wait(timeout=seconds)
         finally:
             end_group(process, str(self.folder))
-        with self._said[process.pid].open("rb") as output:
+        with self._stderr_of[process.pid].open("rb") as output:
             return output.read(1 << 20).decode(errors="replace")
 
     def _call_of_top(self) -> str:
-        """A main function that calls the top function with zeros; empty with a test bench."""
+        """Return a main function that calls the top function with zeros; empty with a test bench."""
         if self.benches or "main" in self.design.functions:
             return ""
         top = self.top
@@ -395,7 +395,7 @@ class Recording:
         elif process.returncode == -signal.SIGXFSZ:
             reason = f"it writes a file of more than {FILE_BYTES >> 20} MiB"
         elif process.returncode < 0:
-            reason = f"it was ended by {signal.Signals(-process.returncode).name}"
+            reason = f"it was ended by a signal: {signal.strsignal(-process.returncode)}"
         else:
             reason = f"it ended with exit code {process.returncode}"
         last_words = f"; its last words: {last[:200]}" if last else ""
@@ -405,7 +405,7 @@ class Recording:
         )
 
     def _reason(self, fields: list[str], call: int) -> str:
-        """The reason why the recorder stopped, in words."""
+        """Return the reason why the recorder stopped, in words. fields: of the line that it wrote."""
         what, subject, more = [*fields[1:], "", "", ""][:3]
         subject = re.sub(r"process (\d+)", lambda m: self._process_named(int(m[1])), subject)
         more = re.sub(r"process (\d+)", lambda m: self._process_named(int(m[1])), more)

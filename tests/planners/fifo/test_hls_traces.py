@@ -422,6 +422,10 @@ HOSTILE = [
         "did not end within 2 seconds",
     ),
     (PIPE.replace("s.write(i);", "for (;;) s.write(*new int[1000000]());"), "needs more than the"),
+    (
+        "#include <csignal>\n" + PIPE.replace("s.write(i);", "raise(40);"),
+        "signal: Real-time|reads s",
+    ),
     (PIPE.replace("s.write(i)", "s.wirte(i)"), r"design.cpp:2: the compiler says: .*wirte"),
     ('#include "nowhere.h"\n' + PIPE, r"design.cpp:1: the compiler says: .*nowhere.h"),
     (PIPE + "int main() { return 7; }\n", "never calls top"),
