@@ -1,7 +1,7 @@
-"""Facts about the tensors of an ONNX graph that are known before any frame comes in.
+"""Types and constant values of the tensors of an ONNX graph.
 
-Every tensor gets its type node by node, from the shape inference of the onnx package; a tensor
-that depends on no frame gets its value, when it is asked for, from the reference implementation.
+Every tensor gets its type node by node, from the shape inference of the onnx package. A static tensor
+depends on no frame; its value is computed on request, by the reference implementation of the package.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from onnx.reference.op_run import OpRun
 from cnn2csdf.arrays import are_halves
 from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.onnx_files.nodes import OnnxNode, unknown, unsupported
+from cnn2csdf.shape import Dims
 from csdf.errors import UnreadableFile, counted
 from csdf.io.files import require_plain
 
-Dims = tuple[int, ...]
 Value = NDArray[Any]
 
 LARGEST_DIM = 2**31 - 1
@@ -33,8 +33,8 @@ LARGEST_CONSTANT = 2**28  # elements: a gigabyte of float32
 SMALL = 64  # elements of a shape, a list of axes and the like
 RANDOM = ("Bernoulli", "Multinomial")
 DECIDED_BY_NUMBERS = ("Resize", "Upsample", "Range")  # real inputs decide the output shape
-INFERABLE_SINCE = {"GreaterOrEqual": 16, "LessOrEqual": 16}  # before, through a body
-RANK_GIVERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}  # input with the dims
+INFERABLE_SINCE = {"GreaterOrEqual": 16, "LessOrEqual": 16}  # in older opsets a function
+DIMS_INPUT = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}  # or the repeats
 SAME_NUMBERS = (
     "Cast", "DequantizeLinear", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze",
 )  # fmt: skip
@@ -72,19 +72,19 @@ class GraphValues:
         self._values: dict[str, Value] = {}
 
     def add_input(self, name: str, element_type: int, dims: Dims) -> None:
-        """Let a frame come in under that name."""
+        """Add an input of the graph, which depends on the frame."""
         self._types[name] = onnx.helper.make_tensor_type_proto(element_type, dims)
         _require_countable(f"input {name!r}", self._types[name])
 
     def add_constants(self, constants: Mapping[str, onnx.TensorProto]) -> None:
-        """Let constants of the graph, or of one inside it, be known by name."""
+        """Add constants of the graph, or of a graph inside it, by name."""
         for name, tensor in constants.items():
             tensor_type = onnx.helper.make_tensor_type_proto(tensor.data_type, tuple(tensor.dims))
             _require_countable(f"initializer {name!r}", tensor_type)
             self._stored[name], self._types[name] = tensor, tensor_type
 
     def add_node(self, node: OnnxNode) -> None:
-        """Learn about what a node writes, once all it reads is known.
+        """Infer the types of the outputs of a node, whose inputs have types.
 
         Raises UnsupportedOperator for an operator that the onnx package does not know, and
         UnreadableFile where the inputs do not fit it.
@@ -164,9 +164,9 @@ class GraphValues:
     def quantization(
         self, node: OnnxNode, name: str, axis: int | None = None
     ) -> Quantization | None:
-        """Return how a node that quantises, or the reverse, says that a tensor is stored.
+        """Return the quantisation that QuantizeLinear or DequantizeLinear states for a tensor.
 
-        axis: along which it may have several scales; None if it is to have one. None where it has
+        axis: along which it may have several scales; None for a single scale. The result is None for
         scales or zero points that layers cannot have.
         """
         scale, zero = node.required(1), node.input(2)
@@ -188,9 +188,9 @@ class GraphValues:
         )
 
     def value(self, name: str) -> Value:
-        """Return the value of a static tensor; what is stored in a file beside the model is read.
+        """Return the value of a static tensor, which may be stored in a file of its own.
 
-        Raises UnreadableFile where it cannot be had.
+        Raises UnreadableFile where it cannot be read or computed.
         """
         if name not in self._values:
             if name in self._stored:
@@ -238,10 +238,12 @@ class GraphValues:
         UnreadableFile for a list of very many dims, a split into another number of parts, and a
         malformed equation; UnsupportedOperator for several scales before there was an axis for them.
         """
-        giver = node.input(RANK_GIVERS.get(node.op_type, len(node.inputs)))
-        count = prod(self._known_dims(giver) or ()) if giver is not None else 0
+        dims_input = node.input(DIMS_INPUT.get(node.op_type, len(node.inputs)))
+        count = prod(self._known_dims(dims_input) or ()) if dims_input is not None else 0
         if count > SMALL:
-            raise UnreadableFile(f"{node}: {count} axes in {giver!r}, expected at most {SMALL}")
+            raise UnreadableFile(
+                f"{node}: {count} axes in {dims_input!r}, expected at most {SMALL}"
+            )
         is_quantizer = node.op_type in ("QuantizeLinear", "DequantizeLinear")
         scale = node.input(1) if is_quantizer and node.opset < 13 else None
         if scale is not None and prod(self._known_dims(scale) or ()) != 1:
@@ -268,17 +270,13 @@ class GraphValues:
 
     def _pooled_dims(self, node: OnnxNode, inferred: Dims | None) -> Dims | None:
         """Return the dims of a pooling without a last window that begins after the maps."""
-        input_dims = self._known_dims(node.required(0))
+        dims = self._known_dims(node.required(0))
         axes = len(node.integers("kernel_shape") or ())
         strides = node.integers("strides") or (1,) * axes
         before = (node.integers("pads") or (0,) * axes)[:axes]
-        if (
-            input_dims is None
-            or inferred is None
-            or not len(input_dims) == len(inferred) == axes + 2
-        ):
+        if dims is None or inferred is None or not len(dims) == len(inferred) == axes + 2:
             return None
-        windows = zip(input_dims[2:], inferred[2:], strides, before, strict=True)
+        windows = zip(dims[2:], inferred[2:], strides, before, strict=True)
         return inferred[:2] + tuple(
             count - 1 if (count - 1) * stride >= length + pad else count
             for length, count, stride, pad in windows
@@ -326,9 +324,9 @@ class GraphValues:
         return dims is not None and len(dims) < 2 and prod(dims) <= SMALL
 
     def _fold(self, last: OnnxNode) -> None:
-        """Put in the values of all that the last node writes.
+        """Compute the values of the outputs of a static node, and of the static nodes before it.
 
-        Raises UnreadableFile, naming it, where they cannot be computed.
+        Raises UnreadableFile, naming the node, where they cannot be computed.
         """
         nodes = self._unfolded(last)
         outputs = [name for node in nodes for name in node.outputs if name]
@@ -353,8 +351,10 @@ class GraphValues:
                     for name, array in zip(outputs, outputs_computed, strict=True)
                 }
         except REFUSALS as error:
-            said = str(error).strip().partition("\n")[0] or type(error).__name__
-            raise UnreadableFile(f"{last}: its constant value cannot be computed: {said}") from None
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            raise UnreadableFile(
+                f"{last}: its constant value cannot be computed: {reason}"
+            ) from None
         for name, value in values.items():
             dims = self._known_dims(name)
             if dims is not None and dims != value.shape:
@@ -365,7 +365,7 @@ class GraphValues:
         self._values.update(values)
 
     def _unfolded(self, last: OnnxNode) -> list[OnnxNode]:
-        """The nodes between known values and what the last one writes, in running order."""
+        """Return the nodes from known values to the outputs of the last node, in execution order."""
         chain = {last.outputs: last}
         frontier = [last]
         while frontier:
@@ -379,9 +379,9 @@ class GraphValues:
     def _loaded(self, tensor: onnx.TensorProto) -> Value:
         _require_size(tensor.name, tuple(tensor.dims))
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            places = [entry.value for entry in tensor.external_data if entry.key == "location"]
-            for place in places:
-                require_plain(os.path.join(self._folder, place))
+            locations = [entry.value for entry in tensor.external_data if entry.key == "location"]
+            for location in locations:
+                require_plain(os.path.join(self._folder, location))
             filled = onnx.TensorProto()
             filled.CopyFrom(tensor)
             tensor = filled
@@ -389,7 +389,7 @@ class GraphValues:
                 onnx.external_data_helper.load_external_data_for_tensor(tensor, self._folder)
             except (OSError, checker.ValidationError, *REFUSALS) as error:
                 raise UnreadableFile(
-                    f"weights {tensor.name!r} are in the file {''.join(places)!r} beside the model, "
+                    f"weights {tensor.name!r} are in the file {''.join(locations)!r} beside the model, "
                     f"which cannot be read: {_first_line(error)}"
                 ) from None
         try:
@@ -452,19 +452,19 @@ class DequantizeLinear(OpRun):
 
 
 def _along(values: Value, tensor: Value, attributes: Mapping[str, Any]) -> Value:
-    """Return a single value, or a value for each place along the axis of the node."""
+    """Return a single value, or the values along the axis of the node, to broadcast to the tensor."""
     if attributes.get("block_size"):
         raise NotImplementedError("scales of blocks are not supported")
     if values.size == 1:
         return values.reshape(())
     axis = int(attributes["axis"])
     return values.reshape(
-        [-1 if place == axis % tensor.ndim else 1 for place in range(tensor.ndim)]
+        [-1 if index == axis % tensor.ndim else 1 for index in range(tensor.ndim)]
     )
 
 
 def range_length(start: Value, limit: Value, delta: Value) -> int:
-    """Return how many numbers a range holds, computed in double precision."""
+    """Return the number of elements of a range, computed in double precision."""
     if start.dtype.kind == "i":
         return max(-((int(start) - int(limit)) // int(delta)), 0)
     # A longer range is refused by its dims.
@@ -483,7 +483,7 @@ class Range(OpRun):
 
 
 class GatherElements(OpRun):
-    """For a list longer than the indices as well, which the onnx package confuses."""
+    """Also for a tensor longer than the indices, where the onnx package fails."""
 
     def _run(self, x: Value, indices: Value, axis: int = 0) -> Any:
         kept = [slice(size) for size in indices.shape]

@@ -16,9 +16,9 @@ import onnx
 from onnx import numpy_helper
 
 from cnn2csdf.readers.usual_sizes import IMAGES, LENGTHS
+from cnn2csdf.shape import Dims
 from csdf.errors import UnreadableFile
 
-Dims = tuple[int, ...]
 FLOATS = frozenset(map(onnx.TensorProto.DataType.Value, ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE")))
 INTEGERS = frozenset(map(onnx.TensorProto.DataType.Value, ("UINT8", "INT8", "INT32", "INT64")))
 

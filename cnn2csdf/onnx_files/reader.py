@@ -33,7 +33,6 @@ from cnn2csdf.onnx_files.inner_graphs import (
     with_captured,
 )
 from cnn2csdf.onnx_files.input_dims import (
-    Dims,
     OpenSizes,
     constant_input,
     inputs_dims,
@@ -62,6 +61,7 @@ from cnn2csdf.onnx_files.runtime_operators import opsets_of, standard_nodes
 from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.quantized_layers import with_integers
 from cnn2csdf.readers.between_tensors import words_that_read
+from cnn2csdf.shape import Dims
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
 

@@ -36,7 +36,7 @@ def parse_darknet(text: str, name: str) -> Network:
     image = builder.input(tuple(map(sections[0].size, ("channels", "height", "width"))))
     if len(sections) < 2:
         raise UnreadableFile(f"{sections[0].where}: no layer follows")
-    results: list[str | None] = []
+    results: list[str | None] = []  # last layer of each section; None for a detection
     for number, section in enumerate(sections[1:]):
         sources = _sources(section, results, image)
         try:
@@ -69,20 +69,21 @@ def _sources(section: DarknetSection, results: Sequence[str | None], image: str)
 
 
 def _named(section: DarknetSection, key: str, results: Sequence[str | None]) -> list[str]:
-    """Sections by number: from 0 on, or backwards from the section itself."""
-    places = [number if number >= 0 else len(results) + number for number in section.integers(key)]
-    return [_result(section, place, results) for place in places]
+    """Return the results of sections by number: from 0 on, or backwards from the section itself."""
+    numbers = (number + len(results) * (number < 0) for number in section.integers(key))
+    return [_result(section, number, results) for number in numbers]
 
 
-def _result(section: DarknetSection, place: int, results: Sequence[str | None]) -> str:
-    if not 0 <= place < len(results):
+def _result(section: DarknetSection, number: int, results: Sequence[str | None]) -> str:
+    """Return the last layer of a section by its number."""
+    if not 0 <= number < len(results):
         raise UnreadableFile(
-            f"{section.where}: reads section {place}, but there are {len(results)} before it, "
+            f"{section.where}: reads section {number}, but there are {len(results)} before it, "
             "counted from 0"
         )
-    result = results[place]
+    result = results[number]
     if result is None:
-        raise UnreadableFile(f"{section.where}: reads section {place}, which is a detection")
+        raise UnreadableFile(f"{section.where}: reads section {number}, which is a detection")
     return result
 
 
@@ -172,7 +173,7 @@ class DarknetSection:
                 )
 
     def require_neutral(self, key: str, *neutral: str) -> None:
-        """Refuse an option whose effect is not supported: all values but the neutral ones."""
+        """Refuse an option whose effect is not supported: each value that is not neutral."""
         if key in self.options and self.options[key].value not in neutral:
             option = self.options[key]
             raise UnsupportedOperator(
@@ -287,7 +288,7 @@ def _deconvolutional(layers: SectionLayers) -> str:
 
 
 def _square_window(section: DarknetSection, *, dilated: bool) -> op.Window:
-    """The window of a convolution; `pad` asks for half the kernel, `padding` for a number."""
+    """Return the window of a convolution; the flag `pad` replaces `padding` by half the kernel."""
     size = section.integer("size", 1, least=1)
     stride = section.integer("stride", 1, least=1)
     dilation = section.integer("dilation", 1, least=1) if dilated else 1
@@ -337,15 +338,14 @@ def _maxpool(layers: SectionLayers) -> str:
 
 
 def _route(layers: SectionLayers) -> str:
-    """Return a layer that takes a group of the feature maps of each source, source by source."""
+    """Return the concatenation of the sources, or of a group of the feature maps of each source."""
     groups = layers.section.integer("groups", 1, least=1)
     group = layers.section.integer("group_id", 0)
-    sources = layers.sources
+    builder, sources = layers.builder, layers.sources
     if groups > 1:
-        pieces = [_group(layers.builder, source, groups, group) for source in sources]
         sources = [
-            layers.add(piece, source, suffix=f"_group{place}")
-            for place, (piece, source) in enumerate(zip(pieces, sources, strict=True))
+            layers.add(_group(builder, source, groups, group), source, suffix=f"_group{index}")
+            for index, source in enumerate(sources)
         ]
     return sources[0] if len(sources) == 1 else layers.add(op.Concatenation(), *sources)
 
@@ -413,17 +413,17 @@ def _normalization(layers: SectionLayers) -> str:
     return layers.add(normalization)
 
 
-def _nothing(layers: SectionLayers) -> str:
+def _identity(layers: SectionLayers) -> str:
     return layers.add(op.Identity(kind=layers.section.kind))
 
 
 def _detection(layers: SectionLayers) -> str:
-    """The boxes as they come: what a detection computes from them is left to the application."""
+    """Add an output of the raw boxes; the application decodes them."""
     return layers.builder.output(layers.sources[0], name=layers.name)
 
 
 class LayerKind(NamedTuple):
-    """How a section becomes layers. options: all that it may have; None if none changes a shape."""
+    """How a section becomes layers. options: all that it may have; None if options are ignored."""
 
     add: Addition
     word: str  # in the names of its layers
@@ -467,7 +467,7 @@ KINDS = {
     ),
     "normalization": LayerKind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
     "lrn": LayerKind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
-    "dropout": LayerKind(_nothing, "dropout", None),
-    "cost": LayerKind(_nothing, "cost", None),
+    "dropout": LayerKind(_identity, "dropout", None),
+    "cost": LayerKind(_identity, "cost", None),
     **dict.fromkeys(DETECTIONS, LayerKind(_detection, "detection", None)),
 }

@@ -73,7 +73,7 @@ def _read(text: str, file: str) -> tuple[Network, tuple[str, ...]]:
     assembly = _Assembly(
         file=file,
         taken={layer.name for layer in description.layers},
-        lone=sum(not sources for sources in description.sources.values()) == 1,
+        has_one_root=sum(not sources for sources in description.sources.values()) == 1,
     )
     for stated in description.layers:
         try:
@@ -93,7 +93,7 @@ class _Assembly:
 
     file: str
     taken: set[str]  # names
-    lone: bool  # whether there is only one layer without predecessors
+    has_one_root: bool  # whether there is only one layer without predecessors
     layers: dict[str, Layer] = field(default_factory=dict)
     contradictions: list[str] = field(default_factory=list)
 
@@ -118,7 +118,7 @@ class _Assembly:
             self._add(stated.name, op.Input(dims=stated.writes.dims), sources)
             return
         if not sources:
-            wanted = "input" if self.lone else f"input_{stated.name}"
+            wanted = "input" if self.has_one_root else f"input_{stated.name}"
             sources = (self._free(wanted),)
             self._add(sources[0], op.Input(dims=presumed_input(stated).dims), ())
         shapes = [self.layers[source].shape for source in sources]
@@ -155,24 +155,24 @@ class _Assembly:
         self.taken.add(name)
         return name
 
-    def _compare(self, stated: StatedLayer, inputs: list[Shape], made: Shape) -> None:
+    def _compare(self, stated: StatedLayer, inputs: list[Shape], computed: Shape) -> None:
         shapes_read = stated.reads
         if stated.kind[0] not in JOINS:
             # The shape that an operator reads when an input is repeated to the size of the others.
             shapes_read = Shape(dims=broadcast([shape.dims for shape in inputs]))
-        if _agree(shapes_read, stated.reads) and _agree(made, stated.writes):
+        if _agree(shapes_read, stated.reads) and _agree(computed, stated.writes):
             return
         self.contradictions.append(
             f"{self.file}: layer {stated.name!r} states that it reads {stated.reads} and writes "
-            f"{stated.writes}, but it reads {shapes_read} and writes {made}"
+            f"{stated.writes}, but it reads {shapes_read} and writes {computed}"
         )
 
 
-def _agree(found: Shape, stated: Shape) -> bool:
+def _agree(computed: Shape, stated: Shape) -> bool:
     """Whether two shapes are the same, up to a flattening."""
-    if stated.dims[1:] == (1, 1) or not found.is_map:
-        return found.elements == stated.elements
-    return found == stated
+    if stated.dims[1:] == (1, 1) or not computed.is_map:
+        return computed.elements == stated.elements
+    return computed == stated
 
 
 CONVOLUTIONS = (("conv", "conv"), ("conv", "depthwiseconv"))
@@ -254,19 +254,19 @@ def is_possible(layer: StatedLayer) -> bool:
     """
     if layer.kind not in CONVOLUTIONS and layer.kind not in POOLINGS:
         return True
-    reads, (height, width) = layer.reads, _places(layer)
+    reads, (height, width) = layer.reads, _window_positions(layer)
     most_padding = 2 * (layer.kernel - 1)
     return "padding" in layer.fused or all(
-        (places - 1) * layer.stride + layer.kernel - size <= most_padding
-        for places, size in ((height, reads.height), (width, reads.width))
+        (positions - 1) * layer.stride + layer.kernel - size <= most_padding
+        for positions, size in ((height, reads.height), (width, reads.width))
     )
 
 
 def presumed_input(layer: StatedLayer) -> Shape:
-    """Return the stated input; if it is impossible, an input of output places times stride."""
+    """Return the stated input; if it is impossible, an input of output positions times stride."""
     if is_possible(layer):
         return layer.reads
-    height, width = _places(layer)
+    height, width = _window_positions(layer)
     return Shape(dims=(layer.reads.channels, height * layer.stride, width * layer.stride))
 
 
@@ -279,34 +279,34 @@ def stated_window(layer: StatedLayer) -> op.Window:
     size = presumed_input(layer)
     sides = (layer.kernel, layer.kernel)
     strides = (layer.stride, layer.stride)
-    places = _places(layer)
+    positions = _window_positions(layer)
     if len(layer.pads) == 4 and all(
         (-LARGEST <= pad <= LARGEST and pad == int(pad)) for pad in layer.pads
     ):
         top, left, bottom, right = (int(pad) for pad in layer.pads)
         window = op.Window(kernel=sides, stride=strides, padding=(top, left, bottom, right))
         with suppress(InvalidNetwork):
-            if window_places(window, size.height, size.width) == places:
+            if window_places(window, size.height, size.width) == positions:
                 return window
     # What is missing, the smaller half in front; nothing where rows or columns are left over.
     high, wide = (
         max(0, (count - 1) * layer.stride + layer.kernel - length)
-        for count, length in zip(places, (size.height, size.width), strict=True)
+        for count, length in zip(positions, (size.height, size.width), strict=True)
     )
     padding = (high // 2, wide // 2, high - high // 2, wide - wide // 2)
     return op.Window(kernel=sides, stride=strides, padding=padding)
 
 
-def _places(layer: StatedLayer) -> tuple[int, int]:
+def _window_positions(layer: StatedLayer) -> tuple[int, int]:
     """Rows and columns of the output, before a fused flattening of square maps.
 
     Example: a pooling of 256 feature maps with a flattened output of 256 * 36 x 1 x 1 writes 6 x 6.
     """
     writes = layer.writes
-    maps, rest = divmod(writes.channels, layer.reads.channels)
-    side = isqrt(maps)
+    pixels, rest = divmod(writes.channels, layer.reads.channels)
+    side = isqrt(pixels)
     is_flat = bool({"reshape", "flatten"} & set(layer.fused)) and writes.dims[1:] == (1, 1)
-    if layer.kind in POOLINGS and is_flat and not rest and side * side == maps:
+    if layer.kind in POOLINGS and is_flat and not rest and side * side == pixels:
         return (side, side)
     return (writes.height, writes.width)
 
@@ -332,28 +332,28 @@ def parse_description(text: str, file: str) -> Description:
     if not entries:
         raise document["_DNN__layers"].refusal("expected at least one layer")
     layers = [_layer(entry) for entry in entries]
-    places = _layer_places(entries, layers)
+    names = _names_by_id(entries, layers)
     sources: dict[str, list[str]] = {layer.name: [] for layer in layers}
     for connection in document["_DNN__connections"].items():
-        producer, consumer = (_layer_at(connection[key], places) for key in ("src", "dst"))
-        sources[layers[consumer].name].append(layers[producer].name)
+        producer, consumer = (_name_at(connection[key], names) for key in ("src", "dst"))
+        sources[consumer].append(producer)
     inputs = {consumer: tuple(producers) for consumer, producers in sources.items()}
     return Description(name=name, layers=_ordered(layers, inputs, file), sources=inputs)
 
 
-def _layer_places(entries: list[JsonValue], layers: list[StatedLayer]) -> dict[int, int]:
-    """Return the list index of each id. Raises UnreadableFile for duplicate ids or names."""
-    places: dict[int, int] = {}
-    names: set[str] = set()
-    for place, (entry, layer) in enumerate(zip(entries, layers, strict=True)):
+def _names_by_id(entries: list[JsonValue], layers: list[StatedLayer]) -> dict[int, str]:
+    """Return the layer of each id, by name. Raises UnreadableFile for duplicate ids or names."""
+    names: dict[int, str] = {}
+    used: set[str] = set()
+    for entry, layer in zip(entries, layers, strict=True):
         number = entry["id"].whole(0, LARGEST)
-        if number in places:
+        if number in names:
             raise entry["id"].refusal("another layer has this id")
-        if layer.name in names:
+        if layer.name in used:
             raise entry["name"].refusal("another layer has this name")
-        places[number] = place
-        names.add(layer.name)
-    return places
+        names[number] = layer.name
+        used.add(layer.name)
+    return names
 
 
 def _text(value: JsonValue) -> str:
@@ -362,11 +362,11 @@ def _text(value: JsonValue) -> str:
     return value.text()
 
 
-def _layer_at(value: JsonValue, places: dict[int, int]) -> int:
+def _name_at(value: JsonValue, names: dict[int, str]) -> str:
     number = value.whole(0, LARGEST)
-    if number not in places:
+    if number not in names:
         raise value.refusal("no layer has this id")
-    return places[number]
+    return names[number]
 
 
 def _layer(entry: JsonValue) -> StatedLayer:
@@ -386,11 +386,11 @@ def _ordered(
     layers: list[StatedLayer], sources: dict[str, tuple[str, ...]], file: str
 ) -> tuple[StatedLayer, ...]:
     """Return the layers in topological order, otherwise in the order of the file."""
-    places = {layer.name: place for place, layer in enumerate(layers)}
-    read = {places[name]: [places[source] for source in sources[name]] for name in places}
-    ordered = [layers[place] for place in reading_order(read)]
+    indices = {layer.name: index for index, layer in enumerate(layers)}
+    read = {indices[name]: [indices[source] for source in sources[name]] for name in indices}
+    ordered = [layers[index] for index in reading_order(read)]
     if len(ordered) < len(layers):
-        waiting = places.keys() - {layer.name for layer in ordered}
+        waiting = indices.keys() - {layer.name for layer in ordered}
         raise InvalidNetwork(f"{file}: the layers {_cycle(waiting, sources)} form a cycle")
     return tuple(ordered)
 

@@ -12,14 +12,12 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
-from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import OnnxNode, shortest_decimal, unsupported
 from cnn2csdf.operators.operands import Constants, constant_role
+from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
-
-Dims = tuple[int, ...]
 
 
 class OnnxAssembly:
@@ -215,7 +213,7 @@ class OnnxAssembly:
             return self.builder.shape(self._layers[tensor])
         return Shape(dims=self.values.dims(tensor)[1:])
 
-    def places_in(self, tensor: str) -> int | None:
+    def indexed_length(self, tensor: str) -> int | None:
         """Return the length of the axis that the elements index, as after ArgMax; else None."""
         layer = self.builder.layer(self._layer_of(tensor))
         while isinstance(layer.operator, (op.Identity, op.Reshape)):
@@ -310,12 +308,10 @@ class OnnxAssembly:
     def constant_operands(
         self, operands: Sequence[str], dims_of: Callable[[str], Dims]
     ) -> tuple[Constants, dict[str, Numbers]]:
-        """Return places and dims of the static ones among operands, and their numbers by role."""
-        places = {at: dims_of(name) for at, name in enumerate(operands) if self.is_static(name)}
-        numbers = {
-            constant_role(at): self.reshaped(operands[at], dims) for at, dims in places.items()
-        }
-        return tuple(places.items()), numbers
+        """Return the positions and dims of the static operands, and their numbers by role."""
+        dims = {at: dims_of(name) for at, name in enumerate(operands) if self.is_static(name)}
+        numbers = {constant_role(at): self.reshaped(operands[at], dims[at]) for at in dims}
+        return tuple(dims.items()), numbers
 
     def reshaped(self, tensor: str, dims: Dims) -> Numbers:
         """Return a static tensor, reshaped."""

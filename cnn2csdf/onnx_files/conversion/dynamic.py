@@ -27,9 +27,9 @@ def dynamic_quantization(node: OnnxNode, assembly: OnnxAssembly) -> None:
         assembly.add(node, op.DynamicQuantization(), inputs=sources, output=integers)
 
 
-def zero_points(node: OnnxNode, assembly: OnnxAssembly, places: Sequence[int]) -> list[str]:
-    """Return the zero points at the inputs that the node has; they must depend on the frame."""
-    names_present = [name for place in places if (name := node.input(place)) is not None]
+def zero_points(node: OnnxNode, assembly: OnnxAssembly, indices: Sequence[int]) -> list[str]:
+    """Return the zero points among these inputs that the node has; they must depend on the frame."""
+    names_present = [name for index in indices if (name := node.input(index)) is not None]
     for name in names_present:
         if assembly.is_static(name):
             raise unsupported(node, f"a constant zero point {name!r} of what depends on the frame")
@@ -37,16 +37,17 @@ def zero_points(node: OnnxNode, assembly: OnnxAssembly, places: Sequence[int]) -
 
 
 def without_zero_point(
-    node: OnnxNode, assembly: OnnxAssembly, place: int, numbers: Numbers, channels: int
+    node: OnnxNode, assembly: OnnxAssembly, index: int, numbers: Numbers, channels: int
 ) -> Numbers:
-    """Return trained integers less their zero point, which lies along the first or last axis.
+    """Return trained integers less their zero points, along the first axis of a kernel or the last.
 
-    channels: how many there may be. Raises UnreadableFile for another number.
+    index: of the input with the zero points: one, or `channels`. Raises UnreadableFile for another
+    number.
     """
-    zero = node.input(place)
+    zero = node.input(index)
     if zero is None:
         return numbers
-    zero_points = assembly.integers(node, place, "the zero point of the weights") or ()
+    zero_points = assembly.integers(node, index, "the zero point of the weights") or ()
     if len(zero_points) not in (1, channels):
         raise UnreadableFile(
             f"{node}: {len(zero_points)} zero points of weights for {counted(channels, 'channel')}"

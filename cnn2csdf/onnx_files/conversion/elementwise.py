@@ -196,7 +196,7 @@ def cast(node: OnnxNode, assembly: OnnxAssembly) -> None:
         raise unsupported(node, f"a cast to {_type_name(target)} is not supported")
     types_that_fit = {*FLOATS, *HELD_BY.get(target, ()), BOOL, target}
     if target in NARROW and source not in types_that_fit:
-        count = assembly.places_in(tensor)
+        count = assembly.indexed_length(tensor)
         if count is None or count > NARROW[target]:
             name = _type_name(target)
             reason = f"a cast of integers to {name}, which might not hold them, is not supported"

@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import OnnxAssembly, Step, Weighted
 from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
+from cnn2csdf.shape import Dims, Shape
 from csdf.errors import UnreadableFile
 
 Range = tuple[int, int, int]  # start, stop, step
@@ -100,7 +100,7 @@ def slices(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def _ranges(node: OnnxNode, assembly: OnnxAssembly, tensor: str) -> dict[int, Range]:
-    """Return the retained range of each axis that the node names."""
+    """Return the retained range of each axis that the node lists."""
     dims = assembly.values.dims(tensor)
     # Starts, stops, axes and steps: attributes before opset 10.
     if node.opset < 10:
@@ -179,9 +179,6 @@ def _block(node: OnnxNode, shape: Shape) -> int:
     if block < 1:
         raise UnreadableFile(f"{node}: blocks of {block}x{block} of {shape}")
     return block
-
-
-Dims = tuple[int, ...]
 
 
 def gather(node: OnnxNode, assembly: OnnxAssembly) -> None:

@@ -63,7 +63,7 @@ def gemm(node: OnnxNode, assembly: OnnxAssembly) -> None:
 def matrix_product(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a product with a matrix of weights, or of two inputs.
 
-    A third input is a bias, absorbed from the addition behind; the left input is a vector then.
+    A third input is a bias, absorbed from the addition after the node; the left input is a vector then.
     """
     left, right = assembly.dynamic(node, 0), node.required(1)
     if not assembly.is_static(right):
@@ -112,7 +112,7 @@ def einsum(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def _letters(node: OnnxNode) -> tuple[list[str], str]:
-    """The letters of each operand and of the result."""
+    """Return the letters of each operand and of the result."""
     equation = node.text("equation", "").replace(" ", "")
     if "." in equation:
         raise unsupported(node, f"an ellipsis in equation {equation!r} is not supported")
@@ -131,7 +131,7 @@ def _letters(node: OnnxNode) -> tuple[list[str], str]:
 
 KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
 USUAL = {"lstm": ("Sigmoid", "Tanh", "Tanh"), "gru": ("Sigmoid", "Tanh"), "rnn": ("Tanh",)}
-GIVEN = ("all", "last", "cell")
+RESULTS = ("all", "last", "cell")  # by output
 ROLES = ((1, "matrix"), (2, "recurrent matrix"), (3, "bias"), (5, "state"), (6, "cell"))
 
 
@@ -170,7 +170,7 @@ def recurrence(node: OnnxNode, assembly: OnnxAssembly) -> None:
             trained, _ = assembly.trained(node, index, f"the {role}")
             weights[role] = assembly.numbers(trained)
     read = [output for output in node.outputs if output and assembly.is_read(output)]
-    for gives, output in zip(GIVEN, node.outputs, strict=False):
+    for gives, output in zip(RESULTS, node.outputs, strict=False):
         if output in read:
             layer_name = output if len(read) > 1 else None
             operator = op.Recurrence(

@@ -19,9 +19,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.geometry import ceil_overhang, same_padding
-from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import (
-    Dims,
     Numbers,
     OnnxAssembly,
     Step,
@@ -30,6 +28,7 @@ from cnn2csdf.onnx_files.conversion.assembly import (
 )
 from cnn2csdf.onnx_files.conversion.dynamic import without_zero_point, zero_points
 from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
+from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork, UnreadableFile
 
 Padding = tuple[int, int, int, int]
@@ -82,9 +81,9 @@ def transposed_convolution(node: OnnxNode, assembly: OnnxAssembly) -> None:
 def _filters(
     node: OnnxNode, assembly: OnnxAssembly, inputs: int = 1
 ) -> tuple[Shape, Numbers, Sequence[int], int, op.Window]:
-    """The shape of the maps, the kernel and its dims, the groups, the window without its padding.
+    """Return the shape of the maps, the kernel, its dims, the groups, the window without its padding.
 
-    inputs: the axis of the kernel along which the maps lie: those of a group, but for axis 0.
+    inputs: the axis of the input maps in the kernel: axis 1 has those of a group, axis 0 all.
     """
     shape = assembly.map_shape(node, 0)
     kernel, dims = assembly.trained(node, 1, "the kernel")
@@ -124,7 +123,7 @@ def global_pooling(node: OnnxNode, assembly: OnnxAssembly, *, function: str) -> 
 
 
 def _window(node: OnnxNode, kernel: op.Pair) -> op.Window:
-    """The window without its padding."""
+    """Return the window without its padding."""
     try:
         return op.Window(
             kernel=kernel,
@@ -209,7 +208,7 @@ def resize(node: OnnxNode, assembly: OnnxAssembly) -> None:
     function = node.text("mode", "nearest")
     if function not in ("nearest", "linear", "cubic"):
         raise unsupported(node, f"mode {function!r} is not supported")
-    coordinates, rounding = _places(node, shape, (size[0], size[1]))
+    coordinates, rounding = _coordinates(node, shape, (size[0], size[1]))
     operator = op.Resize(
         size=(size[0], size[1]),
         function=function,
@@ -222,8 +221,8 @@ def resize(node: OnnxNode, assembly: OnnxAssembly) -> None:
     assembly.add(node, operator)
 
 
-def _places(node: OnnxNode, shape: Shape, size: op.Pair) -> tuple[str, str]:
-    """How an output place is found in the input, and how it is rounded."""
+def _coordinates(node: OnnxNode, shape: Shape, size: op.Pair) -> tuple[str, str]:
+    """Return the mapping from output pixels to input coordinates, and the rounding of those."""
     if node.opset < 11:
         grows = size[0] >= shape.height, size[1] >= shape.width
         return ("asymmetric", "floor" if all(grows) else SHRINKING if any(grows) else "ceil")
@@ -239,11 +238,11 @@ def _places(node: OnnxNode, shape: Shape, size: op.Pair) -> tuple[str, str]:
 def _scales(
     node: OnnxNode, assembly: OnnxAssembly, shape: Shape, size: op.Pair
 ) -> tuple[float, float] | None:
-    """The scales of height and width; None where they only say what the size says."""
+    """Return the scales of height and width; None if they follow from the sizes."""
     if size == shape.dims[1:]:
         return None  # as ONNX Runtime, which copies maps that keep their size, whatever the scales
-    place = 1 if node.opset < 11 else 2
-    scales = node.reals("scales") or assembly.reals(node, place, "the scales") or ()
+    index = 1 if node.opset < 11 else 2
+    scales = node.reals("scales") or assembly.reals(node, index, "the scales") or ()
     if not scales:
         return None
     axes = node.integers("axes") or tuple(range(len(scales)))
@@ -323,7 +322,7 @@ def over_lines(convert: Converter) -> Converter:
 
 
 def _with_column(node: OnnxNode) -> OnnxNode:
-    """The node with attributes for rows and one column."""
+    """Return the node with attributes for rows and one column."""
     attributes = dict(node.attributes)
     for name in (*ONES, *ZEROS):
         integers_of = node.integers(name)

@@ -154,7 +154,7 @@ class TfliteAssembly:
         return self._layers[node.outputs[0]]
 
     def keep_state(self, node: TfliteNode, index: int) -> None:
-        """Let a variable tensor be a state. Raises UnsupportedOperator if it is the state of others."""
+        """Let a variable tensor be a state. Raises UnsupportedOperator if it is another state too."""
         if node.inputs[index] in self._kept:
             name = self.tensor(node, index).name
             raise refusal(node, f"the state {name!r} (input {index}) is that of another input too")
@@ -205,14 +205,12 @@ class TfliteAssembly:
 
     def add_variables(self) -> None:
         """Add the layers that store the variables for the next frame."""
-        layers_before = [
-            layer.name
+        first_reads = [
+            layer.operator
             for layer in self.builder.network().layers
             if isinstance(layer.operator, op.Previous)
         ]
-        for layer in layers_before:
-            operator = self.builder.layer(layer).operator
-            assert isinstance(operator, op.Previous)
+        for operator in first_reads:
             source = self.builder.layer(self._variables[operator.variable])
             self.builder.add(
                 op.Next(variable=operator.variable),
@@ -283,7 +281,7 @@ class TfliteAssembly:
         return self.add_moves(node, source, op.Transpose(permutation=TO_MATRIX))
 
     def source_as_stored(self, node: TfliteNode, index: int) -> str:
-        """Return the layer that writes an input, in whatever axes."""
+        """Return the layer that writes an input, with the axes of the layer."""
         tensor = self.tensor(node, index)
         if node.inputs[index] not in self._layers:
             what = "a constant" if tensor.is_constant else "written by no operator before it"
@@ -414,13 +412,11 @@ class TfliteAssembly:
             )
         return source
 
-    def _require_types(self, node: TfliteNode, found: Sequence[Quantization | None]) -> None:
+    def _require_types(self, node: TfliteNode, types: Sequence[Quantization | None]) -> None:
         """Raise UnsupportedOperator if a node computes integers that only conversions may read."""
         if node.kind in CONVERSIONS:
             return
-        for quantization in found:
-            if quantization is None:
-                continue
+        for quantization in filter(None, types):
             if quantization.element in CONVERSION_ONLY:
                 raise refusal(
                     node,
@@ -438,7 +434,8 @@ def layer_axes(dims: Dims, *, is_map: bool) -> tuple[int, ...]:
     """Return the axes of a tensor in the order of a layer; a batch of one is left out."""
     if is_map:
         return (3, 1, 2)
-    return tuple(range(int(len(dims) > 1 and dims[0] == 1), len(dims)))
+    has_batch = len(dims) > 1 and dims[0] == 1
+    return tuple(range(int(has_batch), len(dims)))
 
 
 def frame_dims(dims: Dims, *, is_map: bool) -> Dims:

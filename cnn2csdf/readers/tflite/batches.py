@@ -5,9 +5,12 @@ and BATCH_TO_SPACE_ND: each entry of the batch holds one phase of the pixels. Bl
 of pixels 0 to 5 into the phases 0, 2, 4 and 1, 3, 5. A section between the two operators is read in the
 first of these forms that gives the same elements:
 
-1. dilated convolutions over the whole map, where each operator of the section has a step of one;
+1. dilated convolutions over the whole map, where each operator of the section has a stride of one;
 2. copies of the section, one for each phase;
 3. operator by operator, where layers compute tensors with a batch.
+
+An axis of blocks is an axis whose pixels the operators divide. Its ends are the pixels that the first
+operator pads, or that the last crops, before and after the axis.
 """
 
 from __future__ import annotations
@@ -164,7 +167,7 @@ def _blocks_of(graph: TfliteGraph, node: TfliteNode) -> _Blocks:
 def _dilated(graph: TfliteGraph, section: _Section) -> _Form:
     """Return the section over the whole map, with dilated convolutions.
 
-    Phase i of blocks of B pixels holds the pixels k * B + i, so a kernel over neighbours there is a
+    Phase i of blocks of B pixels has the pixels k * B + i, so a kernel over neighbours in a phase is a
     kernel over each B-th pixel of the map.
     """
     split, joins = section.split, section.joins
@@ -242,7 +245,7 @@ def _axes_of_blocks(
         if node.kind in RESHAPES:
             positions = _reshaped_axes(graph, node, positions)
         elif node.kind in CONVOLUTIONS:
-            _require_step_of_one(graph, node)
+            _require_stride_of_one(graph, node)
         elif node.kind in POINTWISE:
             _require_like_sizes(graph, inside, positions, outside)
         else:
@@ -267,15 +270,13 @@ def _require_like_sizes(
         (len(dims), *(dims[axis] for axis in positions))
         for dims in (graph.tensors[number].dims for number in inside)
     }
-    rank = len(graph.tensors[inside[0]].dims)
-    alike = (
-        constant.dims if rank - 1 in positions else constant.dims[:-1] for constant in constants
-    )
-    if len(sizes) > 1 or any(prod(dims) > 1 for dims in alike):
+    last = len(graph.tensors[inside[0]].dims) - 1
+    fixed = (constant.dims if last in positions else constant.dims[:-1] for constant in constants)
+    if len(sizes) > 1 or any(prod(dims) > 1 for dims in fixed):
         raise _NotExactError
 
 
-def _require_step_of_one(graph: TfliteGraph, node: TfliteNode) -> None:
+def _require_stride_of_one(graph: TfliteGraph, node: TfliteNode) -> None:
     """Raise _NotExactError for strides, and for an input that each phase quantises by its range."""
     if len(node.inputs) < 2 or node.inputs[1] < 0:
         raise _NotExactError
@@ -302,27 +303,27 @@ def _reshaped_axes(
 
 
 def _with_ends(tensors: list[Tensor], node: TfliteNode, ends: Ends) -> list[TfliteNode]:
-    """Return nodes that crop negative ends of the axes behind the batch, and pad positive ends."""
+    """Return nodes that crop axes by their negative ends, and pad them by their positive ends.
+
+    ends: of the axes behind the batch.
+    """
     source, output = node.inputs[0], node.outputs[0]
     dims = list(tensors[source].dims)
     rest = len(dims) - 1 - len(ends)
     nodes = []
+    is_padded = any(max(end) > 0 for end in ends)
     if any(min(end) < 0 for end in ends):
         begins = [0, *(max(-end[0], 0) for end in ends), *[0] * rest]
-        kept = [
-            length + min(end[0], 0) + min(end[1], 0)
-            for length, end in zip(dims[1:], ends, strict=False)
-        ]
-        dims[1 : 1 + len(ends)] = kept
-        is_last = max(map(max, ends)) <= 0
+        for axis, (before, after) in enumerate(ends, 1):
+            dims[axis] += min(before, 0) + min(after, 0)
         cropped = output
-        if not is_last:
+        if is_padded:
             cropped = len(tensors)
             tensors.append(replace(tensors[source], dims=tuple(dims)))
         operands = (source, _integers(tensors, begins), _integers(tensors, dims))
         nodes.append(node.instead("SLICE", operands, cropped))
         source = cropped
-    if any(max(end) > 0 for end in ends):
+    if is_padded:
         padding = [[0, 0], *([max(end[0], 0), max(end[1], 0)] for end in ends), *[[0, 0]] * rest]
         nodes.append(node.instead("PAD", (source, _integers(tensors, padding)), output))
     return nodes or [node.instead("RESHAPE", (source,), output)]
