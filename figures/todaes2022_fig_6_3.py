@@ -5,7 +5,7 @@ Minakova and Stefanov, Memory-Throughput Trade-off for CNN-based Applications at
 the .md and the .svg beside it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -28,6 +28,7 @@ from planners.reuse.local_search import local_search
 from planners.reuse.selection import Constraints, uniform_points
 
 HERE = Path(__file__)
+APPLICATIONS = tuple(name for name, *_ in NEEDS)
 EVALUATIONS = 1500
 SEED = 1
 MB = 10**6
@@ -180,7 +181,7 @@ def stride_memory(name: str) -> int:
     return _bar(found, costs(BASELINE_BYTES, BASELINE_BYTES), demands, "baseline").memory
 
 
-def stride_table(names: Sequence[str] = tuple(need[0] for need in NEEDS)) -> str:
+def stride_table(names: Sequence[str] = APPLICATIONS) -> str:
     """Return the memory of both readings of a stride, in single and in half precision."""
     lines = [
         "| application | by the kernel, MB | by the stride | in half: by the kernel | stride |"
@@ -194,7 +195,7 @@ def stride_table(names: Sequence[str] = tuple(need[0] for need in NEEDS)) -> str
     return "\n".join(lines)
 
 
-def _speeds(periods: object) -> tuple[float, ...]:
+def _speeds(periods: Iterable[Fraction]) -> tuple[float, ...]:
     return tuple(float(1 / Fraction(period)) for period in periods)
 
 
@@ -203,7 +204,7 @@ def has_speed(bar: Bar) -> bool:
     return bar.precision in ("baseline", "half")
 
 
-def table(names: Sequence[str] = tuple(need[0] for need in NEEDS)) -> str:
+def table(names: Sequence[str] = APPLICATIONS) -> str:
     """Return what the bars of applications show, all four if not said otherwise."""
     lines = [
         "| application | needs | precision | MB without | MB with | times less | "
