@@ -1,12 +1,12 @@
 """Execution of a network with a primitive and layouts for each layer, to measure time and memory.
 
-`run_selected` measures: all memory is allocated before the first frame. Maps are in one arena,
-where dead maps make space for later ones; one workspace of the largest size serves all layers;
-weights are prepared in advance. Only layers computed by the executor of cnn2csdf allocate arrays.
-Times are processor times of the one thread, as in a profile.
+All memory is allocated before the first frame. Maps are in one arena, where later maps reuse the bytes
+of dead maps. One workspace of the largest size is shared by all layers, and weights are prepared in
+advance. Only layers computed by the executor of cnn2csdf allocate arrays. Times are processor times of
+a single thread, as in a profile.
 
-A layout transformation is called a change. `planned` executes the same variants of layers at the
-offsets of a plan.
+A change is a layout transformation of one input of one layer. `planned` executes the same variants of
+layers at the offsets of a plan.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from functools import partial
 from math import prod
 from statistics import median
 from time import thread_time_ns
-from types import MappingProxyType
 
 import numpy as np
 
@@ -38,12 +37,8 @@ ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 MOST_STEPS = 20  # of the search for a smaller arena: a plan does not depend on the clock
 LARGE_PAGE = 1 << 21  # bytes
 
-EMPTY: Mapping[str, int] = MappingProxyType({})
 Variants = Mapping[str, Variant]  # by layer
-# Source layout and target layout of a transformation.
-Changes = Mapping[Connection, tuple[str, str]]
-# Nanoseconds of a layer, by name, or of a layout transformation.
-Times = dict[str | Connection, int]
+Changes = Mapping[Connection, tuple[str, str]]  # source layout and target layout
 
 
 def changes_of(network: Network, variants: Variants) -> Changes:
@@ -75,7 +70,7 @@ def workspace_name(layer: str) -> str:
 def map_plan(
     network: Network,
     changes: Changes,
-    workspaces: Mapping[str, int] = EMPTY,
+    workspaces: Mapping[str, int],
     *,
     has_early_inputs: bool = False,
 ) -> MemoryPlan:
@@ -114,31 +109,28 @@ def map_plan(
 class SelectedRun:
     """The outputs of a run, its time, and its bytes.
 
-    outputs: by output layer. nanoseconds: of a frame, the median of the repetitions; layers,
-    changes: medians of the parts. arena_bytes: of all maps; workspace_bytes: of the one workspace;
-    parameter_bytes: of all weights as the primitives keep them.
+    outputs: by output layer. nanoseconds: of a frame, the median of the repetitions. arena_bytes: of
+    all maps; workspace_bytes: of the shared workspace; parameter_bytes: of all prepared weights.
     """
 
     outputs: Mapping[str, Array]
     nanoseconds: int
-    layers: Mapping[str, int]
-    changes: Mapping[Connection, int]
     arena_bytes: int
     workspace_bytes: int
     parameter_bytes: int
 
     @property
     def memory_bytes(self) -> int:
-        """All that the network holds while it runs."""
+        """Bytes of maps, workspace and weights."""
         return self.arena_bytes + self.workspace_bytes + self.parameter_bytes
 
 
 def run_selected(
     model: Model, variants: Variants, frame: Mapping[str, Array], *, repeats: int = 1
 ) -> SelectedRun:
-    """Return outputs, times and memory of a network with a variant for each layer.
+    """Return outputs, time and memory of a network with a variant for each layer.
 
-    Times are medians over the repetitions; with several, a first frame is not counted. Raises
+    The time is the median over the repetitions; with several, a first frame is not counted. Raises
     ExecutionError for a frame of another shape and for a layer without a variant, InvalidPlan for a
     variant that cannot compute its layer.
     """
@@ -148,13 +140,10 @@ def run_selected(
     input_frame = checked_frame(model.network, frame)
     if repeats > 1:
         network.run(input_frame)
-    runs = [network.run(input_frame) for _ in range(repeats)]
-    parts = {part: round(median(run[part] for run in runs)) for part in runs[0]}
+    times = [network.run(input_frame) for _ in range(repeats)]
     return SelectedRun(
         outputs={layer.name: network.maps[layer.name].copy() for layer in model.network.outputs},
-        nanoseconds=round(median(sum(run.values()) for run in runs)),
-        layers={part: time for part, time in parts.items() if isinstance(part, str)},
-        changes={part: time for part, time in parts.items() if not isinstance(part, str)},
+        nanoseconds=round(median(times)),
         arena_bytes=network.plan.peak,
         workspace_bytes=network.workspace_bytes,
         parameter_bytes=network.parameter_bytes,
@@ -164,7 +153,7 @@ def run_selected(
 class SelectedNetwork:
     """Memory and prepared weights of a network, ready to run frames.
 
-    maps: the map of each layer, a view; only output layers keep theirs to the end of a frame.
+    maps: a view of the map of each layer; at the end of a frame only those of output layers are valid.
     """
 
     def __init__(self, model: Model, variants: Variants) -> None:
@@ -175,7 +164,7 @@ class SelectedNetwork:
                     f"layer {layer.name!r} has no primitive; choose one for each layer"
                 )
         changes = changes_of(network, variants)
-        self.plan: MemoryPlan = map_plan(network, changes)
+        self.plan: MemoryPlan = map_plan(network, changes, {})
         self._cells = fresh_memory(self.plan.peak)
         prepared = [prepared_layer(model, layer, variants[layer.name]) for layer in network.layers]
         self.parameter_bytes = sum(layer.parameter_bytes for layer in prepared)
@@ -185,7 +174,7 @@ class SelectedNetwork:
             layer.name: self._view(map_name(layer.name), layer, variants[layer.name].output_layout)
             for layer in network.layers
         }
-        self._steps: list[tuple[str | Connection, Callable[[], None]]] = []  # in order
+        self._steps: list[Callable[[], None]] = []  # layers and changes in order
         # The arrays that each input layer reads: `run` puts the array of its frame there.
         self._frame: dict[str, list[Array]] = {}
         for layer, prepared_run in zip(network.layers, prepared, strict=True):
@@ -197,24 +186,21 @@ class SelectedNetwork:
                     layout, target_layout = changes[connection]
                     name, producer = change_name(connection), network.layer(source)
                     target = self._view(name, producer, target_layout)
-                    self._steps.append((connection, partial(change_layout, array, layout, target)))
+                    self._steps.append(partial(change_layout, array, layout, target))
                     array = target
                 inputs.append(array)
             if layer.is_input:
                 self._frame[layer.name] = inputs
-            run = partial(prepared_run.run, inputs, workspace, self.maps[layer.name])
-            self._steps.append((layer.name, run))
+            self._steps.append(partial(prepared_run.run, inputs, workspace, self.maps[layer.name]))
 
-    def run(self, frame: Mapping[str, Array]) -> Times:
-        """Run one frame and return the time of each layer and layout transformation."""
+    def run(self, frame: Mapping[str, Array]) -> int:
+        """Run one frame; return the nanoseconds of all layers and changes."""
         for name, inputs in self._frame.items():
             inputs[:] = [frame[name]]  # the steps of the layer hold this list
-        times: Times = {}
-        for part, run in self._steps:
-            started = thread_time_ns()
+        started = thread_time_ns()
+        for run in self._steps:
             run()
-            times[part] = thread_time_ns() - started
-        return times
+        return thread_time_ns() - started
 
     def _view(self, name: str, layer: Layer, layout: str) -> Array:
         first = self.plan.offsets[name] // ELEMENT_BYTES
