@@ -224,6 +224,8 @@ def test_an_interrupt_gives_the_best_so_far(choose, table, monkeypatch):
     assert code == 0
     assert "; feasible: interrupted" in output
     assert "feasible: interrupted" in remarks
+    _, output, _ = choose(MODEL, "--profile", table, "--front")
+    assert "  front: not found in time" in output
 
 
 def test_measuring_that_does_not_end_in_time_gives_up(choose, monkeypatch):

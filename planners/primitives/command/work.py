@@ -1,10 +1,10 @@
-"""The work of `csdf plan primitives`: primitives are timed, chosen, told, drawn and run."""
+"""The work of `csdf plan primitives`: to measure, select, print, draw and run primitives."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,12 +62,11 @@ MOST_LINES = 24  # of a front in text
 
 
 class Report(NamedTuple):
-    """All that is printed.
+    """The printed answer.
 
-    baselines: the selections of other methods, by name. pairs: of the front, empty where it is not
-    known. seconds: of the search. run: of the selection, None where it was not run.
-    relative_difference: the largest of its outputs. arena_bytes: of the plan that is written, which
-    was run too; None where none is.
+    baselines: the selections of other methods, by name. pairs: of the front, empty if it is not known.
+    seconds: of the search. run: of the selection; None without --run. relative_difference: the largest
+    of the outputs of all runs. arena_bytes: of the written plan, which was run too; None without one.
     """
 
     network: Network
@@ -84,7 +83,7 @@ class Report(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Whether the outputs of the run, if there was one, are those of the usual one."""
+        """Whether the outputs of all runs are those of a run without a plan."""
         return self.relative_difference <= TOLERANCE
 
 
@@ -147,9 +146,9 @@ def work(options: argparse.Namespace) -> int:
 
 
 def _profile(network: Network, options: argparse.Namespace) -> Profile:
-    """Return the profile of a table, or a new measurement, which is written to the file of the options.
+    """Return the profile of a table, or a new measurement, which is written for --save-profile.
 
-    Raises GaveUp or KeyboardInterrupt where measuring does not come to its end.
+    Raises GaveUp or KeyboardInterrupt if the measurement is ended early.
     """
     if options.profile:
         return read_profile(options.profile)
@@ -188,10 +187,10 @@ def _profile(network: Network, options: argparse.Namespace) -> Profile:
 
 
 def _begun(network: Network, path: str | None) -> Profile | None:
-    """Return the unfinished profile of the network on this machine that a file holds, if it does."""
+    """Return the unfinished profile of the network on this machine in a file; None without one."""
     try:
         profile_read = read_profile(path) if path and Path(path).exists() else None
-    except UnreadableFile:  # which is written anew
+    except UnreadableFile:  # the file is overwritten
         return None
     if profile_read is None or profile_read.is_whole:
         return None
@@ -221,23 +220,17 @@ def _baselines(
     problem: SelectionProblem, constraint: Constraint, front: TradeOff, stop: Stop
 ) -> dict[str, Selection]:
     """Return the choices of other methods that are complete within the time limit, by name."""
-
-    def each() -> Iterator[tuple[str, Selection | None]]:
-        if constraint.memory is not None:
-            yield "greedy", greedy(front, constraint.memory)
-            yield "in order", in_order(problem, constraint.objective, constraint.memory)
-        yield "time only", front.selection(front.fastest)
-        for family, selection in single_families(problem, constraint.objective, stop):
-            yield f"all {family}", selection
-
-    baselines: dict[str, Selection] = {}
+    objective, baselines = constraint.objective, dict[str, Selection | None]()
     try:
-        for name, selection in each():
-            if selection is not None:
-                baselines[name] = selection
+        if constraint.memory is not None:
+            baselines["greedy"] = greedy(front, constraint.memory)
+            baselines["in order"] = in_order(problem, objective, constraint.memory)
+        baselines["time only"] = front.selection(front.fastest)
+        for family, selection in single_families(problem, objective, stop):
+            baselines[f"all {family}"] = selection
     except ENDS:
         output.remark(PROGRAM, "not all selections for comparison were found")
-    return baselines
+    return {name: selection for name, selection in baselines.items() if selection is not None}
 
 
 def _with_run(
@@ -263,36 +256,35 @@ def _with_run(
 
 
 def _lines(report: Report) -> list[str]:
-    """Return the totals, the choice per layer, and the front to the extent that it was asked for."""
+    """Return the lines of the answer: totals, layers, baselines, run and front."""
     selection, answer = report.answer.selection, report.answer
     if selection is None:
         lines = [f"{report.network.name}: {answer.status}: {answer.reason}"]
     else:
-        lines = [_headline(report, selection), *_layer_lines(selection)]
+        objective = report.constraint.objective
+        memory = selection.memory(objective)
+        lines = [
+            f"{report.network.name}: {_milliseconds(selection.nanoseconds)}, "
+            f"{bytes_in_words(memory)} ({memory} bytes) of {objective.value} memory; "
+            f"{answer.status}: {answer.reason}"
+        ]
+        lines += _layer_lines(selection)
         lines += _total_lines(report, selection)
         lines += _baseline_lines(report, selection)
         lines += _run_lines(report, selection)
     if report.shows_front:
         pairs, count = report.pairs, min(len(report.pairs), MOST_LINES)
         more = f", {count} of them below; --json has all" if count < len(pairs) else ""
-        lines.append(f"  front: {answers.counted(len(pairs), 'point')}{more}")
+        number = answers.counted(len(pairs), "point") if pairs else "not found in time"
+        lines.append(f"  front: {number}{more}")
         for step in range(count):
             pair = pairs[step * (len(pairs) - 1) // max(1, count - 1)]
             lines.append(f"  {pair.memory:>12} bytes  {_milliseconds(pair.nanoseconds):>11}")
     return [*lines, answers.Detail(f"  search              {time_in_words(report.seconds)}")]
 
 
-def _headline(report: Report, selection: Selection) -> str:
-    memory = selection.memory(report.constraint.objective)
-    return (
-        f"{report.network.name}: {_milliseconds(selection.nanoseconds)}, "
-        f"{bytes_in_words(memory)} ({memory} bytes) of {report.constraint.objective.value} memory; "
-        f"{report.answer.status}: {report.answer.reason}"
-    )
-
-
 def _layer_lines(selection: Selection) -> list[str]:
-    """A line for each convolution and each layout transformation, in the order of the layers."""
+    """Return a line for each convolution and each layout transformation, in the order of the layers."""
     rows: list[tuple[str, ...]] = [
         ("layer", "primitive", "layouts", "time", "workspace", "weights")
     ]
@@ -339,7 +331,7 @@ def _total_lines(report: Report, selection: Selection) -> list[str]:
 
 
 def _baseline_lines(report: Report, selection: Selection) -> list[str]:
-    """The selections of other methods, with the ratio of their objective to ours."""
+    """Return the selections of other methods, with the ratio of their objective to ours."""
     constraint, lines = report.constraint, ["  other selections"]
     width = max(map(len, report.baselines), default=0)
     what = "time" if constraint.nanoseconds is None else "memory"
@@ -355,7 +347,7 @@ def _baseline_lines(report: Report, selection: Selection) -> list[str]:
 
 
 def _run_lines(report: Report, selection: Selection) -> list[str]:
-    """The time, the output and the bytes of the run, where there was one."""
+    """Return the time, the outputs and the bytes of the run; no line without a run."""
     run = report.run
     if run is None:
         return []
@@ -380,7 +372,7 @@ def _milliseconds(nanoseconds: int) -> str:
 
 
 def _as_json(report: Report) -> dict[str, Any]:
-    """Return all of the answer under keys that stay; times in nanoseconds."""
+    """Return the answer as a JSON value; times in nanoseconds."""
     answer, objective = report.answer, report.constraint.objective
     answer_row: dict[str, Any] = {
         "network": report.network.name,
