@@ -22,7 +22,7 @@ LINEAR_PART = 1e-3  # of the largest size: below it, down to no bytes, the axis 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A trade-off of time and memory. greedy: what the greedy choice reaches at growing budgets."""
+    """A trade-off of time and memory. greedy: pairs of the greedy choice at increasing budgets."""
 
     title: str
     front: Sequence[Pair]
@@ -33,10 +33,10 @@ class Panel:
 
 
 def primitives_picture(title: str, panels: Sequence[Panel], *, suffix: str) -> str | bytes:
-    """Return the panels, two in a row, in the format of that suffix.
+    """Return the panels, one below the other, in the format of the suffix.
 
-    Both axes are logarithmic and say so; memory from LINEAR_PART of the largest on. A front steps
-    down: at a budget, its last step before it is what fits. Raises UnwritableFile for another format.
+    Both axes are logarithmic; the axis of memory is linear up to LINEAR_PART of the largest memory. A
+    front is a step function: the time at each budget. Raises UnwritableFile for another format.
     """
     figure = Figure(figsize=(5.4, 1.2 + 3.7 * len(panels)), layout="constrained")
     figure.suptitle(title, fontsize=11)
@@ -58,8 +58,8 @@ def primitives_picture(title: str, panels: Sequence[Panel], *, suffix: str) -> s
 
 def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     axes.set_title(panel.title, fontsize=9)
-    places = [*panel.front, *panel.greedy, *(point for _, point in panel.baselines)]
-    largest = max((point.memory for point in places), default=1) / 1e6 or 1.0
+    points = [*panel.front, *panel.greedy, *(point for _, point in panel.baselines)]
+    largest = max((point.memory for point in points), default=1) / 1e6 or 1.0
     linear = largest * LINEAR_PART
     axes.set_xscale("symlog", linthresh=linear)
     axes.set_yscale("log")
@@ -79,8 +79,8 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
             panel.chosen.memory / 1e6, panel.chosen.nanoseconds / 1e6, "o", color="#c33",
             markersize=9, fillstyle="none", markeredgewidth=2, linestyle="", label="chosen",
         )  # fmt: skip
-    low = min(point.memory for point in places) / 1e6
-    times = [point.nanoseconds / 1e6 for point in places]
+    low = min(point.memory for point in points) / 1e6
+    times = [point.nanoseconds / 1e6 for point in points]
     axes.set_xlim(low * 0.9, end)
     axes.set_xlabel("log scale" if low >= linear else f"log scale from {linear:.2g} on")
     axes.xaxis.set_minor_locator(
@@ -92,15 +92,15 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _steps(axes: Axes, places: Sequence[Pair], end: float, **style: Any) -> None:
-    if places:
-        sizes = [point.memory / 1e6 for point in places]
-        times = [point.nanoseconds / 1e6 for point in places]
+def _steps(axes: Axes, points: Sequence[Pair], end: float, **style: Any) -> None:
+    if points:
+        sizes = [point.memory / 1e6 for point in points]
+        times = [point.nanoseconds / 1e6 for point in points]
         axes.step([*sizes, end], [*times, times[-1]], where="post", **style)
 
 
 def _label(axis: Axis, low: float, high: float) -> None:
-    """Plain numbers at places that suit how far an axis reaches."""
+    """Label an axis with plain numbers; the wider its range, the fewer."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     if high < 4 * low:
         axis.set_major_locator(MaxNLocator(5))

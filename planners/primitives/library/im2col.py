@@ -1,13 +1,13 @@
 """Convolution by products of matrices: im2col, im2row, MEC, and 1x1 convolutions as they are.
 
-A column (im2col) or a row (im2row) of the lowered matrix holds what one window sees; the weights
-multiply it. With strips only this many output rows are lowered at a time as STRIP_BYTES hold, at least
-one. Source: Chellapilla, Puri, Simard, High Performance Convolutional Neural Networks for Document
-Processing, IWFHR 2006, section 3.
+The lowered matrix has a column (im2col) or a row (im2row) for each output pixel: the input elements of
+its window (`seen`). It is multiplied by the weights. With strips only as many output rows are lowered
+at a time as fit into STRIP_BYTES, at least one. Source: Chellapilla, Puri, Simard, High Performance
+Convolutional Neural Networks for Document Processing, IWFHR 2006, section 3.
 
-MEC lowers the columns only: for each position in a row what a window sees of every input row. What the
-windows of one output row see lies together there, and neighbouring output rows overlap. Source: Cho
-and Brand, MEC: Memory-efficient Convolution for Deep Neural Network, ICML 2017, section 3.1 and
+MEC lowers the columns only: for each output column the window elements of every input row. The windows
+of an output row are then a contiguous range, and the ranges of successive output rows overlap. Source:
+Cho and Brand, MEC: Memory-efficient Convolution for Deep Neural Network, ICML 2017, section 3.1 and
 algorithm 2.
 """
 
@@ -32,7 +32,7 @@ from planners.primitives.library.primitive import (
 )
 from planners.primitives.profile import CHW, LAYOUTS
 
-STRIP_BYTES = 1 << 18  # what stays in the nearer caches of a core
+STRIP_BYTES = 1 << 18  # bytes that stay in the nearer caches of a core
 TRANSPOSED = ", weights transposed"
 
 
@@ -85,7 +85,7 @@ class Lowered(Primitive):
             multiply(weights[group], seen, self.output_layout, result[axes])
 
     def strip(self, sizes: ConvolutionSizes) -> int:
-        """How many output rows are lowered at a time."""
+        """Return the number of output rows that are lowered at a time."""
         if not self.is_in_strips:
             return sizes.rows
         return max(1, min(sizes.rows, STRIP_BYTES // float_bytes(sizes.seen * sizes.columns)))
@@ -130,7 +130,7 @@ class MemoryEfficient(Primitive):
         return float_bytes(_rows(sizes) * sizes.channels * sizes.kernel[1] * sizes.columns)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
-        """Return (filters, what a window sees, its rows outermost)."""
+        """Return (filters, window elements with the rows outermost)."""
         order = (0, 2, 1, 3) if self.input_layout == CHW else (0, 2, 3, 1)
         return np.ascontiguousarray(kernel.transpose(order)).reshape(sizes.filters, sizes.seen)
 
@@ -160,7 +160,7 @@ class MemoryEfficient(Primitive):
 
 
 def _rows(sizes: ConvolutionSizes) -> int:
-    """Input rows, with their border, that windows see."""
+    """Return the number of input rows of all windows, with the padding."""
     return (sizes.rows - 1) * sizes.steps[0] + sizes.kernel[0]
 
 
@@ -207,11 +207,11 @@ POINTWISE = tuple(
 
 
 def multiply(weights: NDArray[Any], seen: NDArray[Any], layout: str, result: NDArray[Any]) -> None:
-    """Write weights times what is seen; further axes in front count the products.
+    """Write the product of weights and window elements; additional first axes are of several products.
 
-    weights: (filters, K). seen: (K, places). result: (filters, places) for "CHW", (places, filters)
-    for "HWC". Any of them may be a transposed view: no array is copied as long as one of its last
-    two axes has neighbours in memory.
+    weights: (filters, K). seen: (K, pixels). result: (filters, pixels) for "CHW", (pixels, filters)
+    for "HWC". Any of them may be a transposed view: no array is copied if the elements along one of
+    its last two axes are adjacent in memory.
     """
     if layout == CHW:
         np.matmul(weights, seen, out=result)

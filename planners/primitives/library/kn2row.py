@@ -1,8 +1,9 @@
 """kn2row and kn2col: each position of the kernel is a 1x1 convolution; results are shifted and added.
 
-All products at once want room for every position of the kernel ("kn2row"); in sequence, for one
-("accumulating"); row by row of the input, for one row of it ("row by row"). Products by filter make
-kn2row, which writes "CHW"; products by place kn2col, which writes "HWC".
+A position of the kernel is a tap. The workspace contains the products of all taps ("kn2row"), of a
+single tap with all input rows ("accumulating"), or of all taps with a single input row ("row by row").
+Products filter by filter are kn2row, which writes "CHW"; products pixel by pixel are kn2col, which
+writes "HWC".
 
 Source: Vasudevan, Anderson, Gregg, Parallel Multi Channel Convolution using General Matrix
 Multiplication, ASAP 2017, section III; Anderson et al., Low-memory GEMM-based convolution
@@ -29,25 +30,22 @@ ACCUMULATING = ", accumulating"
 ROW_BY_ROW = ", row by row"
 
 
-Span = tuple[int, int]  # the first, and the one after the last
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifted(Primitive):
-    """Multiply, shift, add."""
+    """Multiply, shift, add. manner: AT_ONCE, ACCUMULATING or ROW_BY_ROW."""
 
     manner: str
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """A stride would throw most products away."""
+        """Whether the convolution is dense: with a stride most products would be unused."""
         return sizes.is_dense and sizes.kernel != (1, 1)
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        (first, upto), (begin, end) = next(self.products(sizes))
-        return float_bytes((end - begin) * sizes.filters * (upto - first) * sizes.width)
+        rows, taps = next(self.products(sizes))
+        return float_bytes(len(taps) * sizes.filters * len(rows) * sizes.width)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
-        """Return (positions of the kernel, filters, channels)."""
+        """Return (taps, filters, channels)."""
         taps = prod(sizes.kernel)
         return np.ascontiguousarray(kernel.transpose(2, 3, 0, 1)).reshape(
             taps, sizes.filters, sizes.channels
@@ -59,36 +57,35 @@ class Shifted(Primitive):
         output.fill(0)
         is_by_filter, width, filters = self.output_layout == CHW, sizes.width, sizes.filters
         add = kernels.add_by_channels if is_by_filter else kernels.add_by_places
-        for (first, upto), (begin, end) in self.products(sizes):
-            taps, rows = end - begin, upto - first
-            weights = kernel[begin:end].reshape(taps * filters, sizes.channels)
+        for rows, taps in self.products(sizes):
+            dims = (len(taps) * filters, len(rows) * width)
+            weights = kernel[taps.start : taps.stop].reshape(dims[0], sizes.channels)
             if self.input_layout == CHW:
-                seen = source[:, first:upto].reshape(sizes.channels, rows * width)
+                seen = source[:, rows.start : rows.stop].reshape(sizes.channels, dims[1])
             else:
-                seen = source[first:upto].reshape(rows * width, sizes.channels).T
-            cells = workspace[: taps * filters * rows * width]
-            dims = (taps * filters, rows * width)
-            result = cells.reshape(dims if is_by_filter else dims[::-1])
+                seen = source[rows.start : rows.stop].reshape(dims[1], sizes.channels).T
+            result = workspace[: prod(dims)].reshape(dims if is_by_filter else dims[::-1])
             multiply(weights, seen, self.output_layout, result)
-            shape = (taps, filters, rows, width) if is_by_filter else (rows, width, taps, filters)
-            for index, tap in enumerate(range(begin, end)):
-                # The output elements to which the rows contribute through one place of the kernel.
+            by_filter, by_pixel = (len(taps), filters), (len(rows), width)
+            shape = (*by_filter, *by_pixel) if is_by_filter else (*by_pixel, *by_filter)
+            for index, tap in enumerate(taps):
+                # The output elements to which the input rows contribute through this tap.
                 row, column = divmod(tap, sizes.kernel[1])
                 down, across = row - sizes.steps[4], column - sizes.steps[5]
-                top, bottom = max(0, first - down), min(sizes.rows, upto - down)
+                top, bottom = max(0, rows.start - down), min(sizes.rows, rows.stop - down)
                 left, right = max(0, -across), min(sizes.columns, width - across)
-                part = (top, bottom, left, right, down - first, across)
+                part = (top, bottom, left, right, down - rows.start, across)
                 compiled(add)(result.reshape(shape), index, part, output)
 
-    def products(self, sizes: ConvolutionSizes) -> Iterator[tuple[Span, Span]]:
-        """Yield the input rows and the positions of the kernel, in row order, of each product."""
-        taps = prod(sizes.kernel)
+    def products(self, sizes: ConvolutionSizes) -> Iterator[tuple[range, range]]:
+        """Yield the input rows and the taps, in row order, of each product."""
+        rows, taps = range(sizes.height), range(prod(sizes.kernel))
         if self.manner == AT_ONCE:
-            yield (0, sizes.height), (0, taps)
+            yield rows, taps
         elif self.manner == ACCUMULATING:
-            yield from (((0, sizes.height), (tap, tap + 1)) for tap in range(taps))
+            yield from ((rows, range(tap, tap + 1)) for tap in taps)
         else:
-            yield from (((row, row + 1), (0, taps)) for row in range(sizes.height))
+            yield from ((range(row, row + 1), taps) for row in rows)
 
 
 SHIFTED = tuple(

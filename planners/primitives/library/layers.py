@@ -1,10 +1,10 @@
 """Variants of a layer: its primitives in each layout, prepared as callables.
 
-Takes a layer with its weights and a variant (a primitive with its layouts); gives a
-`PreparedLayer`: a function, and the bytes of its workspace and of its weights. A convolution executes
-by a primitive of the library. Common other layers write straight into their output, with no temporary
-array or a small declared workspace. All remaining layers are computed by the executor of cnn2csdf with
-arrays of its own, in "CHW" only. Bias and fused operators are applied in place on the output.
+A variant is a primitive with its layouts. A `PreparedLayer` is a function that computes a layer in a
+variant, with the bytes of its workspace and of its weights. A convolution is computed by a primitive of
+the library. Common other layers write directly into their output, with no temporary array or a small
+declared workspace. All remaining layers are computed by the executor of cnn2csdf with arrays of its
+own, in "CHW" only. Bias and fused operators are applied in place on the output.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ BLOCK = 16
 
 
 class PreparedLayer(NamedTuple):
-    """A layer, its operator alone or its epilogue, ready to run: run(inputs, workspace, output).
+    """A layer, or only its operator or its epilogue: run(inputs, workspace, output).
 
-    allocates: whether it allocates temporary arrays besides the declared workspace.
+    allocates: whether it allocates temporary arrays in addition to the declared workspace.
     """
 
     run: Callable[[Sequence[Array], Array, Array], None]
@@ -142,7 +142,7 @@ def is_plain(window: op.Window) -> bool:
 
 
 def prepared_layer(model: Model, layer: Layer, variant: Variant) -> PreparedLayer:
-    """Return the layer ready to run in one variant. Raises InvalidPlan where it cannot."""
+    """Return the layer in a variant, with prepared weights. Raises InvalidPlan for another variant."""
     if layer.operator.filter_bank is not None:
         computed = _convolution(model, layer, variant)
     elif variant in layer_variants(model.network, layer):
@@ -178,7 +178,7 @@ def _convolution(model: Model, layer: Layer, variant: Variant) -> PreparedLayer:
 
 
 def _computed(model: Model, layer: Layer, layout: str) -> PreparedLayer:
-    """Return the operator of a layer other than a convolution, in a layout."""
+    """Return the operator of a layer other than a convolution, without its epilogue, in a layout."""
     weights = (model.weights or {}).get(layer.name, {})
     run: Compute
     parameter_bytes = 0
@@ -217,7 +217,7 @@ def _computed(model: Model, layer: Layer, layout: str) -> PreparedLayer:
 
 
 def _executed(model: Model, layer: Layer) -> PreparedLayer:
-    """Return the operator as computed by the executor of cnn2csdf, without its epilogue."""
+    """Return the operator of a layer as computed by the executor of cnn2csdf, without its epilogue."""
     layer_computation = computation(model, layer).first_step
     shapes = model.network.input_shapes(layer)
 
@@ -265,7 +265,8 @@ def _pooling(operator: op.Pooling, source: Shape, shape: Shape) -> tuple[tuple[A
     if operator.function == "max":
         counts = np.empty((0, 0), np.float32)
         return (window.kernel, steps, kernels.MAXIMUM, np.float32(-np.inf), counts), 0
-    counted = []  # elements along an axis that count in the mean, for each output position
+    # Along each axis, for each output position: the number of elements that count in the mean.
+    counted = []
     for axis, (positions, length) in enumerate(
         ((shape.height, source.height), (shape.width, source.width))
     ):

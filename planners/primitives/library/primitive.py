@@ -37,7 +37,7 @@ class Primitive:
         return Variant(self.name, self.input_layout, self.output_layout)
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """Whether it can compute such a convolution; the other methods require one that it can."""
+        """Whether it can compute a convolution of these sizes; all other methods require that."""
         return True
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
@@ -45,7 +45,7 @@ class Primitive:
         return 0
 
     def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        """Bytes of the prepared weights: those of the convolution, in whatever order."""
+        """Bytes of the prepared weights; by default those of the convolution."""
         return float_bytes(sizes.weights)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
@@ -78,7 +78,7 @@ def map_dims(dims: tuple[int, ...], layout: str) -> tuple[int, ...]:
 
 
 def compiled(function: Callable[..., Any], largest: int = 0) -> Callable[..., Any]:
-    """Return the kernel as compiled code, if there is any. largest: number that it computes."""
+    """Return the kernel as compiled code if possible. largest: the largest number that it computes."""
     return compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT).kernel(function)
 
 
@@ -112,12 +112,12 @@ class ConvolutionSizes:
 
     @property
     def group_channels(self) -> int:
-        """Channels that one filter sees."""
+        """Input channels of a filter."""
         return self.channels // self.groups
 
     @property
     def group_filters(self) -> int:
-        """Filters that see the same channels."""
+        """Filters of a group."""
         return self.filters // self.groups
 
     @property
@@ -128,12 +128,12 @@ class ConvolutionSizes:
 
     @property
     def places(self) -> int:
-        """Elements of an output map."""
+        """Pixels of an output map."""
         return self.rows * self.columns
 
     @property
     def seen(self) -> int:
-        """Elements that one output element depends on."""
+        """Elements of a window: the input elements of one output element."""
         return self.group_channels * self.kernel[0] * self.kernel[1]
 
     @property
@@ -148,7 +148,7 @@ class ConvolutionSizes:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether each output element depends on the input elements of its own place alone."""
+        """Whether each output element depends on the input elements of its own pixel alone."""
         return (
             self.is_dense
             and self.kernel == (1, 1)

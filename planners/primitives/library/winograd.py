@@ -1,9 +1,11 @@
-"""Convolution of tiles in a transformed domain, Winograd's and Fourier's, along both axes or rows.
+"""Convolution of tiles in the domain of Winograd or Fourier, along both axes or along rows only.
 
-Results differ from exact ones by rounding, which grows with the tile: in single precision, relative
-to the largest output, ROUNDING bounds what tests and runs accept. As the tiles are short, a transform
-is a product with its matrix. Winograd's matrices are those of Toom and Cook, computed with fractions
-and rounded once; Fourier's make use of the symmetry of the spectrum of real numbers.
+F(m, r) computes m outputs of a kernel of r taps from a tile of m + r - 1 inputs, such as 2 outputs of 3
+taps from 4 inputs. Kernel and tile are transformed, multiplied point by point, and the products are
+transformed back. As the tiles are short, a transform is a product with its matrix. The matrices of
+Winograd are those of Toom and Cook, computed with fractions and rounded once; those of Fourier use the
+symmetry of the spectrum of real numbers. Rounding errors grow with the tile: ROUNDING is the accepted
+error in single precision, relative to the largest output.
 
 Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016, section 4;
 Mathieu, Henaff, LeCun, Fast Training of Convolutional Networks through FFTs, ICLR 2014, for the
@@ -38,8 +40,8 @@ from planners.primitives.library.primitive import (
 from planners.primitives.profile import CHW, LAYOUTS
 
 ROUNDING = 1e-4  # of the largest output, at most, by any primitive
-MOST_PARAMETER_BYTES = 1 << 28  # transformed weights beyond that are not worth their time
-STRIP_TILES = 2  # rows of tiles at a time in strips
+MOST_PARAMETER_BYTES = 1 << 28  # of transformed weights; larger ones take more time than they save
+STRIP_TILES = 2  # rows of tiles in a strip
 POINTS = tuple(Fraction(*point) for point in ((0,), (1,), (-1,), (2,), (-2,), (1, 2), (-1, 2)))
 
 
@@ -56,7 +58,7 @@ class Transform(NamedTuple):
 
 
 class Domain(NamedTuple):
-    """The transforms of one convolution along rows and columns, and the number of tiles."""
+    """The transforms of a convolution down (`row`) and across (`column`), and the number of tiles."""
 
     row: Transform
     column: Transform
@@ -65,7 +67,7 @@ class Domain(NamedTuple):
 
     @property
     def points(self) -> int:
-        """Products of two tiles."""
+        """Points of a transformed tile, each with a product of matrices."""
         return len(self.row.forth) * len(self.column.forth)
 
     @property
@@ -75,13 +77,13 @@ class Domain(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of transformed elements."""
+        """The type of transformed elements."""
         dtype: np.dtype[Any] = self.column.forth.dtype
         return dtype
 
     @property
     def floats(self) -> int:
-        """Numbers of single precision in a transformed element."""
+        """Floats in a transformed element: 1, or 2 of a complex number."""
         return int(self.dtype.itemsize) // ELEMENT_BYTES
 
 
@@ -101,7 +103,7 @@ Transforms = Callable[[ConvolutionSizes], tuple[Transform, Transform]]  # along 
 class Transformed(Primitive):
     """Transform the input, multiply point by point, transform the products back.
 
-    condition: on the kernel, besides what any domain asks for.
+    condition: on the kernel, in addition to a dense convolution.
     """
 
     transforms: Transforms
@@ -117,7 +119,7 @@ class Transformed(Primitive):
         return float_bytes(domain.points * sizes.filters * self.depth(sizes) * domain.floats)
 
     def depth(self, sizes: ConvolutionSizes) -> int:
-        """Weights of a filter at a point."""
+        """Return the number of weights of a filter at a point."""
         return sizes.channels
 
     def domain(self, sizes: ConvolutionSizes) -> Domain:
@@ -127,7 +129,7 @@ class Transformed(Primitive):
         return Domain(row, column, -(-sizes.rows // len(row.back)), tiles)
 
     def line(self, sizes: ConvolutionSizes, domain: Domain) -> int:
-        """Elements of a line of scratch, which both directions use: of one map, or of all of them."""
+        """Return the elements of the scratch row of both transforms, of one or of all channels."""
         forth = domain.line * (1 if self.input_layout == CHW else sizes.channels)
         width = domain.tiles if self.output_layout == CHW else sizes.filters
         return max(forth, len(domain.column.forth) * width)
@@ -141,7 +143,10 @@ class Transformed(Primitive):
         line: NDArray[Any],
         tiles: NDArray[Any],
     ) -> None:
-        """Transform tiles from a row of them on; tiles: by points, then in the input's layout."""
+        """Transform the input of rows of tiles from `first` on; line: scratch.
+
+        tiles: the result, by points, then in the input's layout; its size gives the number of rows.
+        """
         spacing = (len(domain.row.back), len(domain.column.back))
         arguments = (source, domain.row.forth, domain.column.forth, spacing, sizes.steps[4:], first)
         near, forwards = line[: domain.line], kernels.forwards_by_channels
@@ -153,7 +158,10 @@ class Transformed(Primitive):
     def backwards(
         self, domain: Domain, products: NDArray[Any], first: int, line: NDArray[Any], output: Array
     ) -> None:
-        """Transform products back; products: by points, then in the output's layout."""
+        """Transform products back to the output of rows of tiles from `first` on; line: scratch.
+
+        products: by points, then in the output's layout.
+        """
         is_by_maps = self.output_layout == CHW
         points, width = len(domain.column.forth), products.shape[4]
         near = line[: points * width].reshape(points, width)
@@ -164,7 +172,7 @@ class Transformed(Primitive):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiled(Transformed):
-    """Transform tiles along both axes, all rows of them or a strip at a time."""
+    """Transform tiles along both axes, all rows of tiles or a strip of them at a time."""
 
     is_in_strips: bool = False
 
@@ -269,10 +277,10 @@ class TiledRows(Transformed):
 
 
 def toom_cook(results: int, taps: int) -> Transform:
-    """Return the matrices of F(results, taps) with small points and the one at infinity.
+    """Return the matrices of F(results, taps) with POINTS and the point at infinity.
 
-    Correlation is the transpose of the product of two polynomials, which Toom and Cook find from
-    its values at points. Raises InvalidPlan for a tile of more points than there are.
+    Correlation is the transpose of the product of two polynomials, which Toom and Cook interpolate from
+    its values at points. Raises InvalidPlan for a tile of more points.
     Source: Blahut, Fast Algorithms for Signal Processing, 2010, sections 5.2 and 5.3.
     """
     if results < 1 or taps < 1 or results + taps - 2 > len(POINTS):
@@ -289,7 +297,7 @@ def toom_cook(results: int, taps: int) -> Transform:
         kernel.append(tuple(point**power / scale for power in range(taps)))
         back.append(tuple(point**power for power in range(results)))
     forth.append(_with_roots(points))
-    # The point at infinity sees the highest power alone.
+    # The value at infinity is the coefficient of the highest power.
     kernel.append((*(zero,) * (taps - 1), unit))
     back.append((*(zero,) * (results - 1), unit))
     return Transform(tuple(forth), tuple(kernel), tuple(zip(*back, strict=True)))
@@ -375,7 +383,7 @@ def _along_rows(column: Transform) -> tuple[Transform, Transform]:
 
 @lru_cache(maxsize=2)
 def _identity(dtype: np.dtype[Any]) -> Transform:
-    """Return the transform that changes nothing, for elements of that type."""
+    """Return the identity for elements of a type."""
     return Transform(np.ones((1, 1), dtype), np.ones((1, 1), np.float64), np.ones((1, 1), dtype))
 
 

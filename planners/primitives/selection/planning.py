@@ -1,12 +1,12 @@
-"""The proved best selection of primitives within a limit, and the selections of other methods.
+"""The optimal selection of primitives within a limit on memory or time, and baseline selections.
 
-Takes a problem and a limit on memory or time; gives the selection of least time or memory, from the
-complete front of `trade_off` (bucket elimination), else the best of some greedy selections.
+The optimal selection has minimum time or memory. It is a point of the complete front of `trade_off`
+(bucket elimination); if the time limit ends that, the best of a few greedy selections is returned.
 
-Others choose layer by layer, by time alone, or one family of primitives for all. The greedy choice
-and the published accounting are those of Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and
-Space Optimization for Memory-Constrained DNN Inference, SBAC-PAD 2020, sections 5.3.2 and 4.3 to
-4.5.
+Baselines choose layer by layer, by time alone, or one family of primitives for all layers. A family is
+the set of primitives with the same first word, such as "winograd". The greedy choice and the published
+accounting are those of Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and Space Optimization for
+Memory-Constrained DNN Inference, SBAC-PAD 2020, sections 5.3.2 and 4.3 to 4.5.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from math import ceil
 
 from cnn2csdf.network import Network
@@ -34,10 +34,10 @@ from planners.primitives.selection.problem import (
 )
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
-FALLBACK = "im2col"  # the family that computes what another cannot
-# Greedy passes that each raise the reserve as little as changes a choice. At 12,400 limits of random
-# and catalogue problems at most 7 were needed; after these the reserve doubles, so that the number of
-# passes is logarithmic in the bytes.
+FALLBACK = "im2col"  # the family for layers that another family cannot compute
+# Greedy passes that each raise the reserve by the least that changes a choice. At 12,400 limits of
+# random and catalogue problems at most 7 were needed; after these the reserve doubles, so that the
+# number of passes is logarithmic in the bytes.
 PASSES = 64
 
 
@@ -56,7 +56,7 @@ class SelectionWhy(Why):
 @public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """Least time within a memory in bytes, or least memory within a time; else least time."""
+    """Minimum time within a memory in bytes, or minimum memory within a time; else minimum time."""
 
     objective: Objective
     memory: int | None = None
@@ -82,9 +82,8 @@ class Constraint:
 class SelectionAnswer:
     """The best selection within a constraint.
 
-    status: "optimal" and "infeasible" are proved. least: lower bound on the limited quantity, in its
-    units; None where it is not known. front: of all selections, where it was asked for or came with the
-    answer.
+    status: "optimal" and "infeasible" are proved. least: the smallest feasible limit, in bytes or
+    nanoseconds; None if it is not known. front: of all selections; None if it was not computed.
     """
 
     selection: Selection | None
@@ -100,7 +99,7 @@ def best_selection(
 ) -> SelectionAnswer:
     """Return the best selection by dynamic programming, exactly, and the whole front.
 
-    budget: a stop, or seconds; it ends the work with the best of some quick selections, as Ctrl-C does.
+    budget: a stop, or seconds; after it, and after Ctrl-C, the answer is that of `quick_answer`.
     """
     try:
         front = trade_off(problem, constraint.objective, budget)
@@ -137,9 +136,9 @@ def proved_answer(
 def quick_answer(
     problem: SelectionProblem, constraint: Constraint, reason: Reason
 ) -> SelectionAnswer:
-    """Return the best of some quick selections, for a search that ended for that reason.
+    """Return the best of three selections that need no search. reason: why the search ended.
 
-    They are: layer after layer within the memory, each layer the fastest, each layer the smallest.
+    They are: layer by layer within the memory, each layer the fastest, each layer the smallest.
     """
     memory = MOST if constraint.memory is None else constraint.memory
     quick = [in_order(problem, constraint.objective, memory)]
@@ -157,12 +156,12 @@ def quick_answer(
 
 
 def in_order(problem: SelectionProblem, objective: Objective, memory: int) -> Selection | None:
-    """Return the selection of a greedy choice layer by layer; None where no reserve makes it fit.
+    """Return the selection of a greedy choice layer by layer; None if no reserve makes it fit.
 
-    Where a pass ends beyond the memory, a reserve is set aside and the next pass starts: at every
-    tight limit the transformations that a layout costs later would push the total over the limit.
-    A reserve too small to change any choice is skipped; after `PASSES` passes the reserve doubles.
-    The greedy choice of TASO is a different one.
+    A choice ignores the later layout transformations that its layout causes, so a pass may exceed the
+    memory. Then the next pass gets less memory: the difference is the reserve for transformations. A
+    reserve too small to change any choice is skipped; after `PASSES` passes the reserve doubles. The
+    greedy choice of TASO is a different choice: `greedy_steps`.
     """
     minimum = objective.total(
         min(map(objective.of_layer, candidates)) for candidates in problem.candidates
@@ -184,15 +183,15 @@ def in_order(problem: SelectionProblem, objective: Objective, memory: int) -> Se
 def _greedy_pass(
     problem: SelectionProblem, objective: Objective, limit: int
 ) -> tuple[Selection, int | None]:
-    """Choose for one layer after the other within a limit in bytes.
+    """Choose layer by layer within a limit in bytes.
 
-    The second result is the least limit that leads to the same choices; None if every limit does.
+    Each layer gets its fastest primitive that fits when every later layer gets its smallest, with the
+    layout transformations of its inputs; the cost of its own output layout is not considered. If no
+    primitive fits, the layer gets its smallest.
 
-    Each layer takes its fastest primitive that fits when every later layer takes its smallest, with
-    the layout transformations of its inputs; the cost of its own output layout is not considered.
-    Where no primitive fits, the layer takes its smallest.
+    The second result is the smallest limit with the same choices; None if all limits lead to them.
     """
-    minima = [min(map(objective.of_layer, ways)) for ways in problem.candidates]
+    minima = [min(map(objective.of_layer, candidates)) for candidates in problem.candidates]
     later = list(accumulate(reversed(minima), lambda *sizes: objective.total(sizes), initial=0))
     inputs: list[list[LayerLink]] = [[] for _ in problem.layers]
     for link in problem.links:
@@ -201,7 +200,7 @@ def _greedy_pass(
     used, least_limit = 0, None
     for number, candidates in enumerate(problem.candidates):
         remaining = later[-2 - number]
-        costs: list[tuple[int, int, int]] = []  # time, bytes, place; with changes of the inputs
+        costs: list[tuple[int, int, int]] = []  # time and bytes with changes of inputs; index
         for index, candidate in enumerate(candidates):
             time, sizes = candidate.nanoseconds, [objective.of_layer(candidate)]
             for link in inputs[number]:
@@ -222,18 +221,17 @@ def _greedy_pass(
 
 
 def only(problem: SelectionProblem, preferred: Sequence[Collection[str]]) -> SelectionProblem:
-    """Return the problem in which each convolution keeps the first kind that it has.
+    """Return the problem in which each layer keeps its candidates of the first family that it has.
 
-    preferred: kinds, each a collection of names of primitives. A convolution that has none of them
-    keeps all.
+    preferred: families, each a collection of names of primitives. A layer without any keeps all.
     """
     remaining = []
     for candidates in problem.candidates:
-        kinds = (
-            tuple(candidate for candidate in candidates if candidate.primitive in kind)
-            for kind in preferred
+        of_families = (
+            tuple(candidate for candidate in candidates if candidate.primitive in names)
+            for names in preferred
         )
-        remaining.append(next(filter(None, kinds), candidates))
+        remaining.append(next(filter(None, of_families), candidates))
     return replace(problem, candidates=tuple(remaining))
 
 
@@ -248,8 +246,8 @@ def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProbl
             raise InvalidPlan(f"no primitive is called {name!r}, only {', '.join(family_names)}")
     left_out = frozenset[str]().union(*(family_names[name] for name in names))
     remaining = tuple(
-        tuple(primitive for primitive in candidate if primitive.primitive not in left_out)
-        for candidate in problem.candidates
+        tuple(candidate for candidate in candidates if candidate.primitive not in left_out)
+        for candidates in problem.candidates
     )
     for layer, candidates_left in zip(problem.layers, remaining, strict=True):
         if not candidates_left:
@@ -258,32 +256,28 @@ def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProbl
 
 
 def family(primitive: str) -> str:
-    """Return what the variants of a primitive have in common: the first word of its name."""
+    """Return the family of a primitive: the first word of its name."""
     return re.split(r"[ ,]", primitive, maxsplit=1)[0]
 
 
 def families(problem: SelectionProblem) -> dict[str, frozenset[str]]:
-    """Return the names of primitives that some convolution has, by family."""
-    names = {primitive.primitive for candidate in problem.candidates for primitive in candidate} - {
-        LAYER
-    }
-    kinds = sorted({family(name) for name in names})
-    return {kind: frozenset(name for name in names if family(name) == kind) for kind in kinds}
+    """Return the names of the primitives of the convolutions, by family."""
+    profiles = (candidate for candidates in problem.candidates for candidate in candidates)
+    names = sorted({profile.primitive for profile in profiles} - {LAYER}, key=family)
+    return {title: frozenset(members) for title, members in groupby(names, family)}
 
 
 def single_families(
     problem: SelectionProblem, objective: Objective, budget: Budget = None
 ) -> Iterator[tuple[str, Selection]]:
-    """Yield the name of each family, and the fastest selection that takes it wherever it can.
+    """Yield the name of each family, and the fastest selection with that family in every layer.
 
-    Layouts and variants are the best ones; where the family cannot compute a layer, FALLBACK does,
-    and where that cannot either, the fastest.
+    A layer that the family cannot compute has a primitive of FALLBACK, or any if that cannot either.
     """
-    family_map, stop = families(problem), stop_of(budget)
-    for name, kind in family_map.items():
-        front = trade_off(only(problem, (kind, family_map.get(FALLBACK, kind))), objective, stop)
-        chosen = front.selection(front.fastest).chosen
-        yield name, Selection(problem=problem, chosen=chosen)
+    names_of, stop = families(problem), stop_of(budget)
+    for title, names in names_of.items():
+        front = trade_off(only(problem, (names, names_of.get(FALLBACK, names))), objective, stop)
+        yield title, replace(front.selection(front.fastest), problem=problem)
 
 
 def budgets(front: TradeOff, count: int) -> tuple[int, ...]:
@@ -331,13 +325,13 @@ def greedy_steps(front: TradeOff) -> Iterator[Selection]:
 
 
 def greedy(front: TradeOff, memory: int) -> Selection | None:
-    """Return the first of the greedy steps within a memory; None where there is none."""
+    """Return the first of the greedy steps within a memory; None if there is none."""
     fitting = (step for step in greedy_steps(front) if step.memory(front.objective) <= memory)
     return next(fitting, None)
 
 
 def greedy_pairs(front: TradeOff, memories: Iterable[int]) -> Iterator[Pair]:
-    """Yield the time at each memory within which a greedy step is."""
+    """Yield the time of the first greedy step within each memory, if there is a step."""
     steps = [step.pair(front.objective) for step in greedy_steps(front)]
     for memory in memories:
         time = next((time for time, needed in steps if needed <= memory), None)
@@ -352,8 +346,8 @@ def as_published(
 
     A layout transformation takes time and no memory: "the input and output buffers can be used in
     place". Formula 9, for the whole network, counts scratch and weights of each convolution.
-    Formula 15, for one workspace, counts its input, output, weights and scratch; the workspace of a
-    candidate is then all of these. Times are not touched.
+    Formula 15, for one workspace, counts its input, output, weights and scratch; their sum is then the
+    workspace of a candidate. Times are unchanged.
     """
 
     def counted(profile: LayerProfile) -> LayerProfile:
@@ -374,5 +368,5 @@ def as_published(
         )
         for link in problem.links
     )
-    candidates = (tuple(map(counted, candidate)) for candidate in problem.candidates)
+    candidates = (tuple(map(counted, profiles)) for profiles in problem.candidates)
     return replace(problem, candidates=tuple(candidates), links=tuple(links))

@@ -1,8 +1,7 @@
 """Selection of primitives as a problem: candidates of layers, layout transformations, counted memory.
 
-A map goes from its producer to each consumer on its own: a consumer with a different layout has its own
-transformation of the map, as in planners.primitives.profile. So costs belong to layers and to
-connections, and nothing else.
+Each consumer of a map with another layout has its own transformation of the map, as in
+planners.primitives.profile. So all costs are costs of layers or of connections.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from planners.arena.problem import loads
 from planners.primitives.library.primitive import ELEMENT_BYTES
 from planners.primitives.profile import LayerProfile, Profile, TransformProfile, Variant
 
-MOST = 2**53  # sums stay below, so that 64 bits and doubles hold them exactly
+MOST = 2**53  # sums of times and of bytes are below it, so they are exact in int64 and in doubles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +84,10 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionProblem:
-    """Layers with their candidates, and the links between them.
+    """Layers in topological order with their candidates, and the links between layers.
 
-    Layers are numbered in topological order. Every candidate of a producer
-    fits every candidate of its consumers: layout transformations are inserted where they are needed.
+    Every candidate of a producer can be combined with every candidate of its consumers: where their
+    layouts differ, a layout transformation is inserted.
     """
 
     name: str
@@ -148,7 +147,7 @@ class Selection(Shown):
 
     @property
     def changes(self) -> Iterator[tuple[LayerLink, TransformProfile]]:
-        """The layout transformations that it takes."""
+        """The layout transformations between chosen candidates, each with its link."""
         for link in self.problem.links:
             source = self.chosen[link.producer].output_layout
             change = link.change(source, self.chosen[link.consumer].input_layout)
@@ -167,32 +166,32 @@ class Selection(Shown):
 
     @property
     def parameter_bytes(self) -> int:
-        """Weights, as the chosen primitives keep them."""
+        """Bytes of the weights, in the forms of the chosen primitives."""
         return sum(choice.parameter_bytes for choice in self.chosen)
 
     @property
     def transformed_tensor_bytes(self) -> int:
-        """Maps that are stored in a second layout, all of them together."""
+        """Bytes of all maps that are stored in a second layout."""
         return sum(link.map_bytes for link, _ in self.changes)
 
     @property
     def workspaces(self) -> tuple[int, ...]:
-        """Workspace of each layer and of each layout transformation."""
+        """Bytes of the workspace of each layer and of each layout transformation."""
         changes = (change.workspace_bytes for _, change in self.changes)
         return (*(choice.workspace_bytes for choice in self.chosen), *changes)
 
     def memory(self, objective: Objective) -> int:
-        """Bytes of what the objective counts."""
+        """Bytes that the objective counts."""
         layers = (objective.of_layer(choice) for choice in self.chosen)
         changes = (objective.of_change(link, change) for link, change in self.changes)
         return objective.total((*layers, *changes))
 
     def pair(self, objective: Objective) -> Pair:
-        """Time, and bytes of what the objective counts."""
+        """Time, and the bytes that the objective counts."""
         return Pair(self.nanoseconds, self.memory(objective))
 
     def to_json(self, objective: Objective = Objective.NETWORK) -> dict[str, Any]:
-        """Return the choices and what they cost as a JSON value; memory: what the objective counts."""
+        """Return the choices and their costs as a JSON value; memory: the bytes of the objective."""
         changes = [
             change.to_json() | {"map_bytes": link.map_bytes} for link, change in self.changes
         ]
@@ -214,10 +213,9 @@ class Selection(Shown):
 
 @public
 def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
-    """Return the choices for a network, as they were profiled.
+    """Return the problem of a network with the candidates of its profile.
 
-    Raises InvalidPlan where the profile lacks a layer or a layout transformation, or knows a layer that
-    the network has not.
+    Raises InvalidPlan if a layer or a layout transformation of one is missing in the other.
     """
     if not profile.is_whole:
         raise InvalidPlan(
@@ -264,7 +262,7 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
 
 
 def alive_map_bytes(network: Network) -> int:
-    """Return the most bytes of feature maps alive at once, layer by layer; no Objective counts them."""
+    """Return the peak bytes of live feature maps, layer by layer; no Objective counts them."""
     last = {layer.name: number for number, layer in enumerate(network.layers)}
     for number, layer in enumerate(network.layers):
         last.update(dict.fromkeys(layer.inputs, number))

@@ -42,12 +42,12 @@ from planners.primitives.selection.planning import (
 from planners.primitives.selection.problem import MOST, Objective, Pair, Selection, SelectionProblem
 from planners.primitives.selection.trade_off import trade_off
 
-MOST_CUTS = 100  # of selections that rounding let pass a limit
-COST_BITS = 26  # of the largest cost that the solver sees; beyond, it loses its footing
-DIGIT_BITS = (10, 8, 12)  # of a digit of a limit; the first, and where that fails the next
-GAP = 2e-6  # of a bound as the solver sees it: it ends when that is all there is
-ROUNDING = 0.01  # of a bound in whole units, computed in floating point
-CANNOT_BE = 2  # status of scipy's milp
+MOST_CUTS = 100  # selections that rounding let pass a limit, each then excluded by a constraint
+COST_BITS = 26  # of the largest scaled cost; with larger costs HiGHS is numerically unstable
+DIGIT_BITS = (10, 8, 12)  # of a digit of a limit; the next if HiGHS rejects a feasible limit
+GAP = 2e-6  # scaled cost by which the bound of HiGHS may be too high
+ROUNDING = 0.01  # nanoseconds or bytes by which a bound in floating point may be too high
+INFEASIBLE = 2  # status of scipy's milp
 STANDARD_OUTPUT = 1
 
 
@@ -101,14 +101,15 @@ def solved_selection(
         return quick_answer(problem, constraint, reason_of(end))
     if solved.status == Status.UNKNOWN:
         return quick_answer(problem, constraint, because(SelectionWhy.SOLVER_ENDED))
-    if solved.selection is None:  # then the least that a limit must allow, if it is found in time
+    if solved.selection is None:
+        # The smallest feasible limit, for the message, if the time suffices.
         if nanoseconds is not None:
-            best, what = fastest(problem, objective, budget=stop), "nanoseconds"
+            best, limited = fastest(problem, objective, budget=stop), "nanoseconds"
         else:
-            best, what = smallest(problem, objective, MOST, budget=stop), "memory"
+            best, limited = smallest(problem, objective, MOST, budget=stop), "memory"
         minimum = None
         if best.selection is not None and best.status == Status.OPTIMAL:
-            minimum = getattr(best.selection.pair(objective), what)
+            minimum = getattr(best.selection.pair(objective), limited)
         return proved_answer(constraint, None, minimum)
     if solved.status == Status.OPTIMAL:
         return proved_answer(constraint, solved.selection, None)
@@ -169,7 +170,8 @@ def smallest(
     if objective is Objective.NETWORK:
         return _solved(problem, objective, variables, "memory", limit=nanoseconds, stop=stop)
     sizes = sorted({variable.memory for variable in variables})
-    low, high = 0, len(sizes)  # smaller ones than sizes[low] do not do, sizes[high] does
+    # Invariant: every size before sizes[low] is too small, sizes[high] is large enough.
+    low, high = 0, len(sizes)
     best, ended = None, False
     while low < high:
         middle = (low + high) // 2
@@ -221,27 +223,27 @@ def _solved(
     problem: SelectionProblem,
     objective: Objective,
     variables: Sequence[BinaryVariable],
-    what: str,
+    minimised: str,
     *,
     limit: int | None,
     stop: Stop,
 ) -> Solution:
     """Minimise one cost under a limit on the other, until the selection satisfies the limit exactly.
 
-    what: the field of Pair that is minimised, "nanoseconds" or "memory"; limit: of the other field.
+    minimised: a field of Pair, "nanoseconds" or "memory"; limit: of the other field.
     """
-    limited_field = "memory" if what == "nanoseconds" else "nanoseconds"
-    nothing = Solution(selection=None, status=Status.INFEASIBLE, bound=None)
+    limited = "memory" if minimised == "nanoseconds" else "nanoseconds"
+    infeasible = Solution(selection=None, status=Status.INFEASIBLE, bound=None)
     chosen_from = {variable.of for variable in variables if variable.candidate is not None}
     if len(chosen_from) < len(problem.layers):
-        return nothing
+        return infeasible
     rows = _rows(problem, variables)
-    costs, minimum = _costs(variables, what)
+    costs, minimum = _costs(variables, minimised)
     if limit is not None:
-        limited, needed = _costs(variables, limited_field)
-        if limit < max(needed, _least_cost(problem, objective, limited_field)):
-            return nothing
-        factors = {index: cost for index, cost in enumerate(limited) if cost}
+        limited_costs, needed = _costs(variables, limited)
+        if limit < max(needed, _least_cost(problem, objective, limited)):
+            return infeasible
+        factors = {index: cost for index, cost in enumerate(limited_costs) if cost}
         rows.append(SumBetween(factors, -inf, limit - needed))
     scale = 1 << max(0, max(costs, default=0).bit_length() - COST_BITS)  # exact in floating point
     digits = iter(DIGIT_BITS)
@@ -252,38 +254,39 @@ def _solved(
             break
         result = _run(costs, scale, rows, seconds, bits)
         if result.x is None:
-            if result.status == CANNOT_BE and limit is None:
-                return nothing
-            bits = next(digits, 0) if result.status == CANNOT_BE else 0
+            if result.status == INFEASIBLE and limit is None:
+                return infeasible
+            bits = next(digits, 0) if result.status == INFEASIBLE else 0
             if not bits:
                 break
             continue
         chosen: dict[int, LayerProfile] = {}
-        places = []
+        chosen_indices = []
         for index, variable in enumerate(variables):
             if variable.candidate is not None and result.x[index] > 0.5:
                 chosen[variable.of] = variable.candidate
-                places.append(index)
+                chosen_indices.append(index)
         selection = Selection(
             problem=problem, chosen=tuple(chosen[number] for number in range(len(problem.layers)))
         )
         pair = selection.pair(objective)
-        if limit is None or getattr(pair, limited_field) <= limit:
+        if limit is None or getattr(pair, limited) <= limit:
             bound = minimum + ceil(result.mip_dual_bound * scale - max(ROUNDING, GAP * scale))
-            amount: int = getattr(pair, what)
-            is_proved = result.status == 0 and bound >= amount
+            cost: int = getattr(pair, minimised)
+            is_proved = result.status == 0 and bound >= cost
             return Solution(
                 selection=selection,
                 status=Status.OPTIMAL if is_proved else Status.FEASIBLE,
-                bound=min(bound, amount),
+                bound=min(bound, cost),
             )
-        rows.append(SumBetween(dict.fromkeys(places, 1), -inf, len(places) - 1))
+        # The limit was exceeded within the tolerance of HiGHS: exclude this selection.
+        rows.append(SumBetween(dict.fromkeys(chosen_indices, 1), -inf, len(chosen_indices) - 1))
     return Solution(selection=None, status=Status.UNKNOWN, bound=None)
 
 
-def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> int:
-    """Return the exact minimum of the limited quantity, from the front without the other cost."""
-    is_memory = what == "memory"
+def _least_cost(problem: SelectionProblem, objective: Objective, field: str) -> int:
+    """Return the exact minimum of a field of Pair, from the front without the other cost."""
+    is_memory = field == "memory"
     free: dict[str, Any] = {"nanoseconds": 0} if is_memory else {"workspace_bytes": 0}
     weightless = free if is_memory else free | {"parameter_bytes": 0}
     candidates = (
@@ -299,7 +302,7 @@ def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> i
         for link in problem.links
     )
     part = replace(problem, candidates=tuple(candidates), links=tuple(links))
-    least: int = getattr(trade_off(part, objective).smallest, what)
+    least: int = getattr(trade_off(part, objective).smallest, field)
     return least
 
 
@@ -327,12 +330,12 @@ def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> lis
     ]
 
 
-def _costs(variables: Sequence[BinaryVariable], what: str) -> tuple[list[int], int]:
+def _costs(variables: Sequence[BinaryVariable], field: str) -> tuple[list[int], int]:
     """Return each variable's cost above the minimum of its layer, and the sum of the minima.
 
     A candidate of each layer is always selected; small numbers lose less in floating point.
     """
-    costs = [int(getattr(variable, what)) for variable in variables]
+    costs = [int(getattr(variable, field)) for variable in variables]
     minimum: dict[int, int] = {}
     for variable, cost in zip(variables, costs, strict=True):
         if variable.candidate is not None:

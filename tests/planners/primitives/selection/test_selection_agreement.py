@@ -98,7 +98,7 @@ def test_a_wrong_infeasible_of_the_solver_is_checked_in_other_digits(monkeypatch
     # HiGHS does so in about one of 30,000 random questions. A "no" is decided without it.
     problem = large_problem(0)
     memory, best = min((size, time) for time, size in all_pairs(problem, Objective.NETWORK))
-    refusing = SimpleNamespace(x=None, status=solver.CANNOT_BE)
+    refusing = SimpleNamespace(x=None, status=solver.INFEASIBLE)
     refusals = iter([refusing] * wrong)
     milp = solver.milp
     monkeypatch.setattr(
