@@ -53,12 +53,12 @@ class GraphArrays:
         self.counts = backend.array(ancestor.bit_count() for ancestor in graph.ancestors)
 
     def load(self, done: int) -> None:
-        """Make a down-set, as bits of an integer, the present down-set of the walk."""
+        """Move the walk to a down-set, as bits of an integer."""
         steps = range(self.graph.steps)
         self.walk.load(self.backend.array(1 - (done >> step & 1) for step in steps))
 
     def least_live(self, lower: int, upper: int) -> tuple[int, int]:
-        """Return the least live bytes of a down-set between two, and the largest such down-set."""
+        """Return the minimum live bytes of a down-set between two, and the largest such down-set."""
         steps = range(self.graph.steps)
         mark = self.backend.array(
             0 if lower >> step & 1 else 2 - (upper >> step & 1) for step in steps
@@ -68,7 +68,7 @@ class GraphArrays:
         return self.walk.live, sum(1 << step for step in steps if mark[step] == 0)
 
     def costs(self, order: Sequence[int], start: int = 0) -> list[int]:
-        """Return the bytes of each step of an order from a down-set on."""
+        """Return the bytes while each step of an order runs. start: the down-set before the order."""
         self.load(start)
         costs = []
         for step in order:
@@ -137,7 +137,7 @@ class BoundedSearch:
 
     @property
     def blocked(self) -> int:
-        """The least bytes above the bound that a step would have taken."""
+        """The minimum bytes above the bound of a step that the search rejected."""
         return int(self._search.blocked)
 
     @property
@@ -147,7 +147,7 @@ class BoundedSearch:
 
 
 def run_bounded(search: BoundedSearch, stop: Stop) -> int:
-    """Run a search to its end; return FOUND, NONE or FULL. Raises GaveUp where the stop ends it."""
+    """Run a search to its end; return FOUND, NONE or FULL. Raises GaveUp if the stop ends it."""
     outcome, work = UNDECIDED, 0
     while outcome == UNDECIDED:
         stop.look()

@@ -46,7 +46,7 @@ def firing_graph(graph: Graph) -> OrderProblem:
         names = [_firing(actor.name, number) for number in range(repetitions[actor.name])]
         reads |= {name: [] for name in names}
         writes |= {name: [] for name in names}
-        for earlier, later in pairwise(names):  # one firing of an actor after the other
+        for earlier, later in pairwise(names):  # the firings of an actor keep their sequence
             tensor = f"{earlier} before {later}"
             sizes[tensor] = 0
             writes[earlier].append(tensor)
@@ -75,7 +75,10 @@ def _firing(actor: str, number: int) -> str:
 
 
 def _channels(graph: Graph) -> Iterator[tuple[Channel, int]]:
-    """Yield the channels with the bytes of their tokens; the free space of a capacity has none."""
+    """Yield the channels with the bytes of a token.
+
+    A capacity is a second channel, from consumer to producer: its tokens are free space, of 0 bytes.
+    """
     for channel in graph.channels:
         yield channel, 1 if channel.token_size is None else channel.token_size
         if channel.capacity is not None:

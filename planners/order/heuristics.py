@@ -25,7 +25,7 @@ def breadth_first(graph: NumberedGraph) -> list[int]:
 
 
 def reverse_post_order(graph: NumberedGraph, *, largest_first: bool) -> list[int]:
-    """Return the steps in the order in which a depth-first search from the last steps leaves them.
+    """Return the steps in the post-order of a depth-first search from the last steps to predecessors.
 
     largest_first: predecessors with more bytes of results first, else in the order of the file.
     """
@@ -45,20 +45,20 @@ def reverse_post_order(graph: NumberedGraph, *, largest_first: bool) -> list[int
             is_met[source] = True
             before = graph.before[source]
             if largest_first:
-                before = sorted(before, key=lambda tensor: (-size[tensor], tensor))
+                before = sorted(before, key=lambda earlier: (-size[earlier], earlier))
             stack.append((source, iter(before)))
     return order
 
 
 def file_order(graph: NumberedGraph) -> list[int]:
-    """Return the order of the file, with steps that it has too early put after their predecessors."""
+    """Return the order of the file, each step preceded by its missing predecessors."""
     order: list[int] = []
     is_met = [False] * graph.steps
     for first in range(graph.steps):
         stack = [] if is_met[first] else [first]
         while stack:
             step = stack[-1]
-            missing = [tensor for tensor in graph.before[step] if not is_met[tensor]]
+            missing = [source for source in graph.before[step] if not is_met[source]]
             if missing:
                 stack += reversed(missing)
                 continue
@@ -70,9 +70,9 @@ def file_order(graph: NumberedGraph) -> list[int]:
 
 
 def random_order(before: Sequence[Collection[int]], random: Random) -> list[int]:
-    """Return a random topological order; every other one goes depth first.
+    """Return a random topological order, with probability 1/2 depth first.
 
-    before: the predecessors of each number, each once.
+    before: the predecessors of each number, without duplicates.
     """
     is_depth_first = random.random() < 0.5
     after: list[list[int]] = [[] for _ in before]
@@ -80,14 +80,15 @@ def random_order(before: Sequence[Collection[int]], random: Random) -> list[int]
         for source in sources:
             after[source].append(number)
     missing = list(map(len, before))
-    ready = {number: 0 for number, count in enumerate(missing) if not count}  # since which length
+    # The length of the order at which each number became ready.
+    ready = {number: 0 for number, count in enumerate(missing) if not count}
     order: list[int] = []
     while ready:
-        waiting = list(ready)
+        candidates = list(ready)
         if is_depth_first:
             latest = max(ready.values())
-            waiting = [number for number, since in ready.items() if since == latest]
-        order.append(random.choice(waiting))
+            candidates = [number for number, since in ready.items() if since == latest]
+        order.append(random.choice(candidates))
         del ready[order[-1]]
         for later in after[order[-1]]:
             missing[later] -= 1

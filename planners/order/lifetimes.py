@@ -15,7 +15,7 @@ def tensor_lifetimes(graph: OrderProblem, order: Sequence[str]) -> Problem:
     """Return a buffer for each tensor, live as in the order, and all pairs in place.
 
     Time k is step k of the order. The result of a step is a pair with each tensor that the step may
-    overwrite, and that no later step reads. Scratch is a buffer with the name of its step.
+    overwrite, and that no later step reads. Scratch of step `s` is the buffer `s scratch`.
     """
     position = {name: number for number, name in enumerate(order)}
     steps = {step.name: step for step in graph.steps}

@@ -43,7 +43,7 @@ class OrderPlan:
     file_peak: of the order of the file, its steps moved after their predecessors; with positions, of
     the order by deadlines. problem: with the chosen alternatives alone. alternatives: the number of the
     alternative of each step that has some, from 0. repeated: the step of each run after its first, in
-    order; the problem has it as a step of its own. price: the sum of their prices.
+    order; each run is a step of the problem. price: of alternatives or repeated steps, in all.
     """
 
     problem: OrderProblem
@@ -63,7 +63,7 @@ class OrderPlan:
         return self.peak - self.lower_bound
 
     def to_json(self) -> dict[str, Any]:
-        """Return the order as a JSON value; alternatives, repetition and price only where there are."""
+        """Return the order as a JSON value; with alternatives, repetition and price if it has them."""
         choice: dict[str, Any] = {}
         if self.alternatives:
             choice["alternatives"] = dict(self.alternatives)

@@ -220,8 +220,8 @@ class OrderProblem:
 class NumberedGraph(NamedTuple):
     """Steps and tensors by number, in the order of the problem.
 
-    before, after: the direct predecessors and successors of each step. ancestors: of each step, as bits
-    of an integer. topological: the steps in a topological order.
+    readers, producers: steps, by tensor. before, after: the direct predecessors and successors of each
+    step. ancestors: of each step, as bits of an integer. topological: the steps in topological order.
     """
 
     sizes: list[int]
@@ -254,12 +254,11 @@ class NumberedGraph(NamedTuple):
         for step, tensors in enumerate(writes):
             for tensor in tensors:
                 producers[tensor] = step
-        is_output = [0] * len(number)
-        for name in problem.outputs:
-            is_output[number[name]] = 1
-        for tensor, maker in enumerate(producers):
-            if maker < 0 and not readers[tensor]:
-                is_output[tensor] = 1
+        # Inputs without readers are live until the end, as outputs.
+        is_output = [
+            int(name in problem.outputs or (producers[tensor] < 0 and not readers[tensor]))
+            for name, tensor in number.items()
+        ]
         before = [sorted({producers[tensor] for tensor in tensors} - {-1}) for tensors in reads]
         after = [
             sorted({reader for tensor in tensors for reader in readers[tensor]})

@@ -29,8 +29,8 @@ class _State(NamedTuple):
 class RepeatStates:
     """A search for a list of runs within a bound, at a price below a limit.
 
-    runs: the list of the lowest price, or None. lower_bound: a price that no list within the bound is
-    below, None where there is no such list. is_complete: whether nothing is left to search.
+    runs: the list of the lowest price, or None. lower_bound: on the price of lists within the bound;
+    None if there is no such list. is_complete: whether `runs` is final.
     """
 
     def __init__(self, runs: RepeatedRuns, bound: int, *, price_limit: int | None) -> None:
@@ -62,7 +62,7 @@ class RepeatStates:
 
     @property
     def lower_bound(self) -> int | None:
-        """The least price of the states that are left; None if there is none."""
+        """The minimum estimate of the states that are not expanded; None without such states."""
         return self._waiting[0][0] if self._waiting else None
 
     def run(self, most: int, stop: Stop) -> None:
@@ -118,7 +118,8 @@ class RepeatStates:
     ) -> None:
         """Store a state for each minimal set of dropped tensors that lets a step run.
 
-        after: tensors live after the step, without its results and before any is dropped.
+        after: tensors live after the step, without its results, before the drop. live: tensors live
+        before the step. bytes_: while it runs. spent: price so far. most: maximum number of sets.
         """
         done = state.done | 1 << step
         useful = self._useful_after(done)
@@ -138,7 +139,10 @@ class RepeatStates:
             self._store(state, step, _State(done, live_after), spent)
 
     def _price_of_dropping(self, tensor: int, done: int) -> int:
-        """Return the price to compute a tensor again that a remaining step reads, else 0."""
+        """Return the price to recompute a tensor that a remaining step reads, else 0.
+
+        0 too if its step writes other tensors: several dropped tensors would count the price twice.
+        """
         producer = self._graph.producers[tensor]
         is_read = any(not done >> reader & 1 for reader in self._graph.readers[tensor])
         is_single = producer >= 0 and len(self._graph.writes[producer]) == 1
@@ -157,7 +161,7 @@ class RepeatStates:
         heappush(self._waiting, (price, -state.done.bit_count(), len(self._spent), state))
 
     def _useful_after(self, done: int) -> int:
-        """Return the tensors that a step may still read after these steps, or that are outputs."""
+        """Return the outputs, and the tensors that further runs may read after these steps."""
         if done not in self._useful:
             useful = self._outputs
             for step in reversed(self._graph.topological):
@@ -168,7 +172,7 @@ class RepeatStates:
         return self._useful[done]
 
     def _retained(self, done: int) -> int:
-        """Return the tensors that no step computes again, and that remaining steps read, or outputs."""
+        """Return the tensors that stay live: not repeatable, and read by remaining steps or outputs."""
         if done not in self._kept:
             retained = self._outputs
             for step, reads in enumerate(self._reads):
@@ -178,7 +182,7 @@ class RepeatStates:
         return self._kept[done]
 
     def _price_to_go(self, state: _State) -> int | None:
-        """Return the price of the steps that wrote missing tensors; None if one runs only once."""
+        """Return the price of the steps that wrote missing tensors; None if any runs only once."""
         needed, price = self._outputs, 0
         for step in reversed(self._graph.topological):
             if not state.done >> step & 1:
@@ -220,8 +224,8 @@ def _minimal_sets(
 ) -> Iterator[int]:
     """Yield the sets of tensors of at least `need` bytes from which no tensor can be left out.
 
-    rows: bytes, tensors, and prices, the largest first: then the tensor that completes a set is its
-    smallest.
+    rows: bytes, tensor and price of each tensor, the largest first. So the tensor that completes a set
+    is its smallest, and no other tensor can be left out either. first: index of the first allowed row.
     """
     if need <= 0:
         yield 0

@@ -12,9 +12,9 @@ from planners.order.problem import OrderProblem
 
 
 class Life(NamedTuple):
-    """A computation of a tensor: the position that writes it, -1 for an input, and those that read it.
+    """A computation of a tensor. start: position of its run, -1 for an input. uses: of its readers.
 
-    The number of all runs is the position of a reader after the last run: that of an output.
+    An output is in addition read after the last run, at the position that is the number of all runs.
     """
 
     tensor: int
@@ -92,9 +92,9 @@ class RepeatedRuns:
         return Profile(bytes_, lives)
 
     def before(self, tensor: int, position: int, depth: int, profile: Profile) -> list[int] | None:
-        """Return the runs before a position that compute a tensor again; None if no step may do that.
+        """Return the runs before a position that recompute a tensor; None if its step runs only once.
 
-        depth: how many steps in a row at most are repeated to get inputs that are not live there.
+        depth: the length of the longest chain of steps that are repeated for inputs that are not live.
         """
         step = self.graph.producers[tensor]
         if step < 0 or self.prices[step] is None:
@@ -145,7 +145,7 @@ class RepeatedRuns:
         return replace(problem, sizes=sizes, steps=tuple(steps), outputs=outputs), order, numbers
 
     def without_one(self, runs: Sequence[int]) -> Iterator[list[int]]:
-        """Yield the lists without one run of a step that runs several times."""
+        """Yield the lists without a single run of a step that runs several times."""
         repeated = {step for step in runs if runs.count(step) > 1}
         for position, step in enumerate(runs):
             if step in repeated:

@@ -1,7 +1,8 @@
 """Rematerialisation: repeated steps of minimum price for a peak within a limit, or of minimum peak.
 
-First a greedy search repeats steps until an order is within a bound. Of all tensors that are live at
-the peak and not read there, it recomputes the tensor with the largest reduction of the bytes above the
+A list of runs is an order in which steps may occur several times; its price is that of all repetitions.
+First a greedy search repeats steps until a list is within a bound. Of all tensors that are live at the
+peak and not read there, it recomputes the tensor with the largest reduction of the bytes above the
 bound for its price. Then states are searched exactly (planners.order.repeat_states), and the greedy
 search is repeated with random weights. The lower bounds are knapsacks at the first run of each step.
 """
@@ -27,7 +28,7 @@ from planners.order.repeated_runs import Profile, RepeatedRuns
 DEPTHS = (0, 1, 2, 3, 5, 8, 12)  # lengths of chains of steps that are repeated for one tensor
 FEW_SETS, MOST_SETS = 2**12, 2**17  # sets of dropped tensors in an exact search; 2**17 take 4 s
 ROUNDS = 12  # greedy searches with random weights
-MICROSECONDS = 3  # to count the bytes of a run, in Python
+MICROSECONDS = 3  # of a typical machine, to count the bytes of a run in Python
 
 
 class _RepeatBest(NamedTuple):
@@ -150,27 +151,28 @@ class RepeatSearch:
         while profile is not None and (excess := profile.excess(bound)):
             stop.look(Progress(lower_bound=self._bytes_bound, best=self.best.value[0]))
             peak = profile.bytes.index(profile.peak)
-            choice, least, most = None, self._runs.price(runs), Fraction(0)
+            choice, best_gain, old_price = None, Fraction(0), self._runs.price(runs)
             for longer in self._longer(runs, peak, profile):
                 stop.spend(MICROSECONDS * len(longer))
-                price = self._runs.price(longer)
                 after = self._runs.profile(longer)
                 if after is None:
                     continue
+                saved, price = excess - after.excess(bound), self._runs.price(longer) - old_price
                 weight = 16 if random is None else random.randrange(8, 25)
-                # Half a unit of price is added, so that repetition without a price is not always first.
-                gain = Fraction(
-                    2 * weight * (excess - after.excess(bound)), 2 * (price - least) + 1
-                )
-                if gain > most:
-                    choice, most = longer, gain
+                # Half a unit of price is added: repetition without a price is not always first.
+                gain = Fraction(2 * weight * saved, 2 * price + 1)
+                if gain > best_gain:
+                    choice, best_gain = longer, gain
             if choice is None:
                 return None
             runs, profile = choice, self._runs.profile(choice)
         return runs
 
     def _longer(self, runs: list[int], peak: int, profile: Profile) -> Iterator[list[int]]:
-        """Yield lists that recompute a tensor which is live at the peak and not read there."""
+        """Yield lists that recompute a tensor which is live at the peak and not read there.
+
+        peak: the position of the peak. Repeated runs are inserted before the next use of the tensor.
+        """
         for life in profile.lives:
             use = next((use for use in life.uses if use >= peak), peak)
             if not life.start < peak < use:

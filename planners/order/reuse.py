@@ -1,4 +1,8 @@
-"""Order and arena of a graph in which pairs of tensors may share bytes only at a price."""
+"""Order and arena of a graph in which pairs of tensors may share bytes only at a price.
+
+For each order, a branch and bound decides for each priced pair: paid, so that both tensors may share
+bytes, or separated, so that they conflict in the arena.
+"""
 
 from __future__ import annotations
 
@@ -160,26 +164,20 @@ class _ReuseSearch:
             self._search(order, stop)
 
     def without_reuse(self) -> _Candidate:
-        """The order of minimum peak without paid pairs."""
+        """Return the order of minimum peak with all pairs separated."""
         problem = tensor_lifetimes(self._graph, self._free.order)
         problem = _apart(problem, self._reusable(problem))
         arena = plan_arena(problem, budget=Stop(effort=EFFORT_OF_AN_ARENA))
         return _Candidate((arena.peak, 0), self._free.order, problem, arena, ())
 
     def _reusable(self, problem: Problem) -> list[ReusePrice]:
-        """The pairs that may share bytes in an order."""
-        buffers = {buffer.name: buffer for buffer in problem.buffers if buffer.takes_bytes}
-        in_place = set(map(frozenset, problem.in_place))
+        """Return the priced pairs that may share bytes: not live together, or in place."""
+        names = {buffer.name for buffer in problem.buffers if buffer.takes_bytes}
+        barred = {*map(frozenset, _live_together(problem))} - {*map(frozenset, problem.in_place)}
         return [
             pair
             for pair in self._prices
-            if pair.first in buffers
-            and pair.second in buffers
-            and (
-                buffers[pair.first].end <= buffers[pair.second].start
-                or buffers[pair.second].end <= buffers[pair.first].start
-                or frozenset(pair[:2]) in in_place
-            )
+            if names.issuperset(pair[:2]) and frozenset(pair[:2]) not in barred
         ]
 
     def _search(self, order: tuple[str, ...], stop: Stop) -> None:
@@ -191,7 +189,10 @@ class _ReuseSearch:
             self._search_pairs(order, problem, stop)
 
     def _search_pairs(self, order: tuple[str, ...], problem: Problem, stop: Stop) -> None:
-        """Branch and bound over pairs in an order: a pair that shares bytes is separated, or paid."""
+        """Branch and bound over pairs in an order: a pair that shares bytes is separated, or paid.
+
+        A node is a set of separated pairs (`apart`) and a set of paid pairs.
+        """
         pairs = self._reusable(problem)
         arenas: dict[frozenset[ReusePrice], MemoryPlan] = {}
         waiting: list[tuple[frozenset[ReusePrice], frozenset[ReusePrice]]] = [

@@ -1,7 +1,9 @@
 """Order of minimum peak memory of a graph of tensors, with a lower bound on every order.
 
-The bound is a minimum cut over down-sets for each step. If the exact search needs too many states,
-windows of consecutive steps of the best order are searched.
+A down-set is a set of executed steps: with each step it has all its predecessors. Live bytes depend on
+the down-set alone. The lower bound is a minimum cut over down-sets for each step. A bounded search over
+down-sets decides whether an order is within a peak (planners.order.bounded). If it needs too many
+states, windows of consecutive steps of the best order are searched.
 """
 
 from __future__ import annotations
@@ -86,7 +88,10 @@ def plan_order(
     if problem.has_alternatives:
         return _with_alternatives(problem, price_limit, peak_limit or 0, stop)
     if problem.has_repeats:
-        return _with_repeats(problem, price_limit, peak_limit or 0, stop)
+        search = RepeatSearch(
+            problem, _solver_of_parts(stop), price_limit=price_limit, peak_limit=peak_limit or 0
+        )
+        return search.plan(_end_of(search.run, stop))
     return _without_alternatives(problem, stop)
 
 
@@ -100,12 +105,12 @@ def _end_of(run: Callable[[Stop], None], stop: Stop) -> Reason | None:
 
 
 def _solver_of_parts(stop: Stop) -> Callable[[OrderProblem], OrderPlan]:
-    """Return a function that orders a problem without alternatives, within a part of the effort."""
+    """Return a function that orders problems without alternatives, each within a part of the effort."""
     return lambda part: _without_alternatives(part, stop.part(effort=EFFORT_OF_A_SELECTION))
 
 
 def _without_alternatives(problem: OrderProblem, stop: Stop) -> OrderPlan:
-    """Return the best order of steps that have a single implementation each."""
+    """Return the best order of steps without alternatives and repetition."""
     search = _OrderSearch(problem)
     end = _end_of(search.run, stop)
     plan = search.plan(end)
@@ -113,7 +118,10 @@ def _without_alternatives(problem: OrderProblem, stop: Stop) -> OrderPlan:
 
 
 def _at_positions(free: OrderPlan, stop: Stop, end: Reason | None) -> OrderPlan:
-    """Return the best order with steps at positions. free: the plan without positions, as a bound."""
+    """Return the best order with steps at positions.
+
+    free: the plan without positions, whose lower bound holds here. end: why its search ended early.
+    """
     problem = free.problem
     numbers = {step.name: number for number, step in enumerate(problem.steps)}
     search = TimedSearch(problem, lower_bound=free.lower_bound)
@@ -134,16 +142,6 @@ def _at_positions(free: OrderPlan, stop: Stop, end: Reason | None) -> OrderPlan:
         status=status,
         reason=reason,
     )
-
-
-def _with_repeats(
-    problem: OrderProblem, price_limit: int | None, peak_limit: int, stop: Stop
-) -> OrderPlan:
-    """Return the best order with repeated steps."""
-    search = RepeatSearch(
-        problem, _solver_of_parts(stop), price_limit=price_limit, peak_limit=peak_limit
-    )
-    return search.plan(_end_of(search.run, stop))
 
 
 def _with_alternatives(
@@ -195,7 +193,7 @@ def simple_orders(problem: OrderProblem) -> list[tuple[int, ...]]:
 
 
 class _OrderSearch:
-    """The best order and the lower bound so far."""
+    """The search for an order of minimum peak: the best order and the lower bound so far."""
 
     def __init__(self, problem: OrderProblem) -> None:
         self._problem = problem
@@ -246,7 +244,7 @@ class _OrderSearch:
         return outcome
 
     def _bisect(self, states: int, stop: Stop) -> None:
-        """Bisect between bound and peak; a bound that needs more states counts as too low."""
+        """Bisect between bound and peak; a peak whose search needs more states counts as too low."""
         low = self._bound
         while low < self._peak:
             middle = (low + self._peak - 1) // 2
@@ -254,7 +252,7 @@ class _OrderSearch:
             low = middle + 1 if outcome not in (FOUND, NONE) else max(low, self._bound)
 
     def _descend(self, states: int, stop: Stop) -> None:
-        """Search for lower orders until there is none; then raise the lower bound by bisection."""
+        """Search for lower orders while there are any; then raise the lower bound by bisection."""
         outcome = FOUND
         while not self._is_optimal and outcome == FOUND:
             outcome = self._within(self._peak - 1, states, stop)
@@ -322,8 +320,8 @@ def ends_bound(graph: NumberedGraph) -> int:
 def cut_bound(arrays: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
     """Return a lower bound on the peak of every order.
 
-    costs: bytes of each step in any order, an upper bound on the bound of the step. A step whose costs
-    do not exceed the bound so far is skipped.
+    costs: bytes of each step in one order, an upper bound on the minimum of the step over all orders.
+    A step whose costs do not exceed the bound so far is skipped.
 
     The steps that ran before a step are a down-set with all its ancestors and no descendant. Live bytes
     are submodular, so their minimum over these down-sets is a minimum cut. If a step overwrites a

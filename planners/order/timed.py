@@ -1,4 +1,4 @@
-"""Orders of least peak with steps at fixed positions: dynamic programming over down-sets by size."""
+"""Order of minimum peak with steps at fixed positions: dynamic programming over down-sets by size."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from csdf.errors import InvalidGraph
 from csdf.time_limit import Progress, Stop
 from planners.order.problem import NumberedGraph, OrderProblem, peak_of
 
-# Down-sets of each size that are stored, round by round; the last takes some seconds for 100 steps.
+# Down-sets of each size that a round stores; the last round takes seconds for 100 steps.
 WIDTHS = (2**8, 2**12, 2**15)
-MICROSECONDS = 3  # of a usual machine, for a down-set and a step after it
+MICROSECONDS = 3  # of a typical machine, to add a step to a down-set
 
 
 class Windows(NamedTuple):
-    """The first and last position of each step that its predecessors and successors leave."""
+    """The first and the last position of each step, narrowed along all dependencies."""
 
     earliest: list[int]
     latest: list[int]
 
 
 def windows_of(problem: OrderProblem) -> Windows:
-    """Return the range of positions of each step, narrowed along all dependencies."""
+    """Return the first and the last position of each step."""
     graph = problem.numbered
     windows = Windows(
         [step.earliest for step in problem.steps],
@@ -41,8 +41,8 @@ def windows_of(problem: OrderProblem) -> Windows:
 def earliest_deadline_first(windows: Windows, done: int = 0) -> list[int] | None:
     """Return an order of the remaining steps in which each is in its range; None if there is none.
 
-    done: the down-set before, as bits. With unit times, integer ranges that respect all dependencies,
-    and the position of least last position first, an order is found if one exists.
+    done: the executed steps, as bits. At each position the step with the smallest last position is
+    chosen. With unit times and ranges that respect all dependencies this finds an order if one exists.
     Source: Jackson, Scheduling a production line to minimize maximum tardiness, 1955.
     """
     steps = len(windows.earliest)
@@ -72,10 +72,10 @@ def in_windows(windows: Windows, order: Sequence[int]) -> bool:
 
 
 class DownSets:
-    """Sets of executed steps as bits of an integer: steps that are ready, and what they cost."""
+    """Down-sets, sets of executed steps as bits of an integer: the next steps, and their bytes."""
 
     def __init__(self, graph: NumberedGraph) -> None:
-        """Take a graph at hand."""
+        """Set the graph."""
         self._graph = graph
         self._before = [sum(1 << source for source in sources) for sources in graph.before]
         self._readers = [sum(1 << reader for reader in readers) for readers in graph.readers]
@@ -91,7 +91,10 @@ class DownSets:
         ]
 
     def cost(self, step: int, done: int, live: int) -> tuple[int, int]:
-        """Return the bytes while a step runs, and by how much it changes the live bytes."""
+        """Return the bytes while a step runs, and the change of the live bytes by it.
+
+        done: the down-set before the step. live: its live bytes.
+        """
         graph = self._graph
         is_last = {
             tensor
@@ -143,7 +146,7 @@ class TimedSearch:
         return self.answer.peak <= self.answer.lower_bound
 
     def offer(self, order: Sequence[int], peak: int) -> None:
-        """Take a better order that is within all ranges."""
+        """Keep an order that is within all ranges and has a lower peak."""
         if in_windows(self._windows, order) and peak < self.answer.peak:
             self.answer = self.answer._replace(order=tuple(order), peak=peak)
 
@@ -158,9 +161,9 @@ class TimedSearch:
         """Search with this many down-sets of each size; raise the lower bound."""
         graph = self._graph
         live = self._sets.live_at_start
-        level = {0: (live, live)}
-        origins: list[dict[int, tuple[int, int]]] = []
-        dropped = self.answer.peak
+        level = {0: (live, live)}  # peak and live bytes of each down-set of this size
+        origins: list[dict[int, tuple[int, int]]] = []  # by size: the down-set before, and the step
+        dropped = self.answer.peak  # minimum peak of the discarded down-sets
         for position in range(graph.steps):
             stop.look(Progress(lower_bound=self.answer.lower_bound, best=self.answer.peak))
             following: dict[int, tuple[int, int]] = {}
@@ -182,14 +185,14 @@ class TimedSearch:
                 following = {done: following[done] for done in ranked[:width]}
             level = following
             origins.append(origin)
-        for peak, _ in level.values():  # the full set, where an order has a lower peak
+        for peak, _ in level.values():  # the full set, if an order has a lower peak; else empty
             order = self._path(origins)
             self.answer = self.answer._replace(order=order, peak=peak)
         bound = max(self.answer.lower_bound, min(dropped, self.answer.peak))
         self.answer = self.answer._replace(lower_bound=bound)
 
     def _ready(self, done: int, position: int) -> list[int]:
-        """The steps that may run at a position after which the rest can keep its positions."""
+        """The steps that may run at a position so that all later steps can keep their positions."""
         windows = self._windows
         return [
             step

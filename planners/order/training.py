@@ -51,11 +51,11 @@ class _Training:
         self._forward, self._saved, self._prices = forward, saved, prices
         self._writer = {step.writes[0]: step for step in forward.steps}
         self._sizes = dict(forward.sizes)
-        self._parts: dict[str, list[str]] = {}  # gradients of each tensor, of its readers
+        self._parts: dict[str, list[str]] = {}  # the gradients of each tensor, to be summed
         self._steps = {step.name for step in forward.steps}
 
     def graph(self) -> OrderProblem:
-        """Return the graph."""
+        """Return the training graph: forward steps, losses, then backward steps from the last."""
         order = self._forward.named(self._forward.numbered.topological)
         steps = {step.name: step for step in self._forward.steps}
         outputs = [t for t in dict.fromkeys(self._forward.outputs) if t in self._writer]
@@ -79,25 +79,25 @@ class _Training:
         return replace(step, repeat_price=self._prices.get(step.name, price))
 
     def _loss(self, tensor: str) -> Step:
-        """The step that writes the gradient of an output, over the output where that is possible."""
+        """Return the step that writes the gradient of an output, over the output if it may."""
         gradient = self._gradient(tensor, "loss")
         name = self._step_name(f"loss of {tensor}")
         return Step(name=name, reads=(tensor,), writes=(gradient,), overwrites=(tensor,))
 
     def _step_name(self, wanted: str) -> str:
-        """A name that no step of the training graph has yet."""
+        """Return a name that no step of the training graph has yet."""
         name = free_name(wanted, self._steps)
         self._steps.add(name)
         return name
 
     def _new_tensor(self, wanted: str, tensor: str) -> str:
-        """The name of a new tensor with the bytes of an existing tensor."""
+        """Return the name of a new tensor with the bytes of an existing tensor."""
         name = free_name(wanted, self._sizes)
         self._sizes[name] = self._sizes[tensor]
         return name
 
     def _gradient(self, tensor: str, reader: str) -> str:
-        """A gradient of a tensor that one of its readers writes."""
+        """Return a new gradient of a tensor, which a reader of the tensor writes."""
         name = self._new_tensor(f"gradient of {tensor} by {reader}", tensor)
         self._parts.setdefault(tensor, []).append(name)
         return name
@@ -118,7 +118,7 @@ class _Training:
             )
 
     def _backward(self, step: Step) -> Step:
-        """The backward step of a forward step, with the gradient of its result complete."""
+        """Return the backward step of a forward step, whose result has a single gradient by now."""
         (gradient,) = self._parts[step.writes[0]]
         saved = tuple(self._saved.get(step.name, step.reads))
         writes = tuple(
