@@ -18,7 +18,7 @@ from planners.report.plans import FitAnswer
 from planners.report.subject import NetworkSubject
 
 
-def contribution(subject: Subject, stop: Stop) -> Contribution | None:  # noqa: ARG001 - found already
+def contribution(subject: Subject, stop: Stop) -> Contribution | None:  # noqa: ARG001 - the subject has all plans
     """Return the arenas of a network, layer by layer and row by row, and those of csdf fit."""
     if not isinstance(subject, NetworkSubject):
         return None
@@ -26,18 +26,18 @@ def contribution(subject: Subject, stop: Stop) -> Contribution | None:  # noqa: 
 
 
 def arena_contribution(
-    found: MemoryComparison | None, answers: Sequence[FitAnswer] = (), reason: str = ""
+    comparison: MemoryComparison | None, answers: Sequence[FitAnswer] = (), reason: str = ""
 ) -> Contribution:
-    """Return the two arenas of a comparison, and those of the answers of csdf fit, drawn first.
+    """Return the two arenas of a comparison, and those of the answers of csdf fit.
 
     reason: why there is no comparison.
     """
     arenas = []
-    if found is not None:
-        plans = {WHOLE_ARENA: found.whole, ROWS_ARENA: found.rows}
-        arenas = [data_of(found.network, *plan) for plan in plans.items()]
+    if comparison is not None:
+        plans = {WHOLE_ARENA: comparison.whole, ROWS_ARENA: comparison.rows}
+        arenas = [data_of(comparison.network, *plan) for plan in plans.items()]
     highest = max((answer.plan.arena_bytes for answer in answers), default=0)
-    for answer in answers[::-1]:  # the last is shown first
+    for answer in answers[::-1]:  # the page begins with the last arena
         bounded = BoundedPlan(answer.plan, answer.fit.lower_bound, 0)
         drawn = data_of(answer.network, f"{answer.title}: {answer.method.name}", bounded)
         arenas.append(drawn | {"top": highest})  # one scale for plans that are compared

@@ -208,7 +208,10 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
     method = findings.reported
     if fit_status is Status.FEASIBLE:
         if limit.without_parameters is not None and method is not None:
-            yield f"It fits {limit.title}: {_sum(method)}."
+            buffers, flash, total = map(
+                needed_bytes_in_words, (method.buffers, method.parameters, method.total)
+            )
+            yield f"It fits {limit.title}: {buffers} of buffers + {flash} of flash = {total}."
         # With a limit on RAM the first line of csdf fit contains the verdict.
         elif all(answer.fit.ram is None for answer in findings.answers):
             yield f"It fits {limit.title}."
@@ -230,14 +233,6 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
         for alternative in answer.fit.alternatives:
             fits = ", which fits" if alternative.fits else ""
             yield f"With {alternative.options} it takes {alternative.ram_in_words}{fits}."
-
-
-def _sum(method: Method) -> str:
-    """The sum of buffers and parameters; parameters are constant arrays in flash."""
-    return (
-        f"{needed_bytes_in_words(method.buffers)} of buffers + "
-        f"{needed_bytes_in_words(method.parameters)} of flash = {needed_bytes_in_words(method.total)}"
-    )
 
 
 def facts(findings: NetworkFindings) -> Iterator[str]:

@@ -29,9 +29,9 @@ PROOF = "buffers are"  # title of the column that says whether they are proved t
 
 
 class FitAnswer(NamedTuple):
-    """The answer of csdf fit about a network and a plan. network: the layers that the plan works.
+    """The answer of csdf fit about a network and a plan. network: the layers that the plan executes.
 
-    times: predicted nanoseconds of each layer in a frame; None where they are not predicted.
+    times: predicted nanoseconds of each layer in a frame; None if they are not predicted.
     """
 
     title: str
@@ -41,7 +41,7 @@ class FitAnswer(NamedTuple):
 
     @property
     def method(self) -> FitMethod:
-        """The method that is told of."""
+        """The method that the page shows."""
         return self.fit.shown
 
     @property
@@ -53,7 +53,7 @@ class FitAnswer(NamedTuple):
 def answers_about_plans(
     model: Model, plans: Sequence[tuple[str, StreamingPlan]], **terms: Any
 ) -> tuple[FitAnswer, ...]:
-    """Return the answers about plans of files. terms: of `fit_of`."""
+    """Return the answers about plans of files. terms: arguments of `checked_fit`."""
     times = {name: terms[name] for name in ("platform", "durations")}
     answers = []
     for path, plan in plans:
@@ -66,7 +66,7 @@ def answers_about_plans(
 
 
 def answer_of_search(request: FitRequest, budget: Stop) -> FitAnswer:
-    """Return the answer of `csdf fit`. Raises GaveUp, InvalidNetwork where there is none."""
+    """Return the answer of `csdf fit`. Raises GaveUp or InvalidNetwork if there is no plan."""
     fit = answer_with_alternatives(request, budget)
     times = layer_times(
         request.network,
@@ -77,12 +77,14 @@ def answer_of_search(request: FitRequest, budget: Stop) -> FitAnswer:
     return FitAnswer(FIT, request.network, fit, times)
 
 
-def plans_section(found: Sequence[FitAnswer]) -> Section:
-    """Return the figures of plans side by side, and the layers that are executed differently."""
-    return Section("plans", "Plans side by side", element("div", _figures(found), *_layers(found)))
+def plans_section(answers: Sequence[FitAnswer]) -> Section:
+    """Return the figures of all plans, and the layers that are executed differently."""
+    return Section(
+        "plans", "Plans side by side", element("div", _figures(answers), *_layers(answers))
+    )
 
 
-def _figures(found: Sequence[FitAnswer]) -> Html:
+def _figures(answers: Sequence[FitAnswer]) -> Html:
     rows: list[tuple[str, Callable[[FitAnswer], int | str | None]]] = [
         (
             "RAM: arena, state and stack (bytes)",
@@ -103,11 +105,11 @@ def _figures(found: Sequence[FitAnswer]) -> Html:
         ("output", lambda answer: answer.fit.output),
         ("groups of layers", lambda answer: len(answer.plan.groups)),
     ]
-    is_pair = len(found) == 2
-    head = ["figure", *(answer.title for answer in found), *(["change"] if is_pair else [])]
+    is_pair = len(answers) == 2
+    head = ["figure", *(answer.title for answer in answers), *(["change"] if is_pair else [])]
     lines = []
     for title, value_of in rows:
-        values = [value_of(answer) for answer in found]
+        values = [value_of(answer) for answer in answers]
         if all(value is None for value in values):
             continue
         numbers = [Fraction(value) if isinstance(value, int) else None for value in values]
@@ -120,9 +122,16 @@ def _figures(found: Sequence[FitAnswer]) -> Html:
         ]  # fmt: skip
         if is_pair:
             cells.append(change(*numbers))
-        tds = [element("td", cell, class_="number") for cell in cells]
-        lines.append(element("tr", element("th", title, scope="row"), tds))
+        lines.append(number_row(title, cells))
     return number_table(head, lines, "plans compared", id="plan-figures")
+
+
+def number_row(title: str, cells: Sequence[str | Html], kind: str | None = None) -> Html:
+    """Return a row of `number_table`. cells: elements, or texts of numbers; kind: the CSS class."""
+    tds = [
+        cell if isinstance(cell, Html) else element("td", cell, class_="number") for cell in cells
+    ]
+    return element("tr", element("th", title, scope="row"), *tds, class_=kind)
 
 
 def number_table(
@@ -139,32 +148,32 @@ def number_table(
     return element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
 
 
-def _layers(found: Sequence[FitAnswer]) -> Iterator[Html]:
-    """The layers that the plans execute differently, or whose output has another size."""
-    methods = [executions(answer) for answer in found]
-    sizes = [_output_bytes(answer) for answer in found]
-    has_times = all(answer.times is not None for answer in found)
-    names = dict.fromkeys(layer.name for answer in found for layer in answer.network.layers)
+def _layers(answers: Sequence[FitAnswer]) -> Iterator[Html]:
+    """Yield the layers that the plans execute differently, or whose output has another size."""
+    methods = [executions(answer) for answer in answers]
+    sizes = [_output_bytes(answer) for answer in answers]
+    has_times = all(answer.times is not None for answer in answers)
+    names = dict.fromkeys(layer.name for answer in answers for layer in answer.network.layers)
     rows, same = [], 0
     for name in names:
-        worked = [method.get(name, "not executed") for method in methods]
-        room = [size.get(name, 0) for size in sizes]
-        if len(set(worked)) == len(set(room)) == 1:
+        texts = [method.get(name, "not executed") for method in methods]
+        output_bytes = [size.get(name, 0) for size in sizes]
+        if len(set(texts)) == len(set(output_bytes)) == 1:
             same += 1
             continue
-        cells = [Cell(text=name), *(Cell(text=text) for text in worked)]
-        cells += [Cell(text=f"{size:,}", value=size) for size in room]
+        cells = [Cell(text=text) for text in (name, *texts)]
+        cells += [Cell(text=f"{size:,}", value=size) for size in output_bytes]
         if has_times:
-            times = [(answer.times or {}).get(name, 0) for answer in found]
+            times = [(answer.times or {}).get(name, 0) for answer in answers]
             cells += [Cell(text=f"{time / 1000:,.1f}", value=time) for time in times]
         rows.append(Row(cells=tuple(cells)))
     yield element("h3", "Layers that differ")
     if not rows:
-        yield element("p", f"None: the plans work all {counted(same, 'layer')} in the same way.")
+        yield element("p", f"None: the plans execute all {counted(same, 'layer')} in the same way.")
         return
-    yield element("p", f"{counted(same, 'layer')} work in the same way in all plans.")
-    headings = ["works in", "output buffer (bytes) in", *(["time (µs) in"] if has_times else [])]
-    titles = [f"{heading} {answer.title}" for heading in headings for answer in found]
+    yield element("p", f"Executed in the same way by all plans: {counted(same, 'layer')}.")
+    headings = ["executed in", "output buffer (bytes) in", *(["time (µs) in"] if has_times else [])]
+    titles = [f"{heading} {answer.title}" for heading in headings for answer in answers]
     yield sortable("plan-layers", "layer", ("layer", *titles), rows)
 
 
@@ -176,7 +185,7 @@ def executions(answer: FitAnswer) -> dict[str, str]:
         for stage in group.stages:
             for name in stage.layers:
                 origin = copies[name].layer if name in copies else name
-                methods_of.setdefault(origin, []).append(_way(stage, group))
+                methods_of.setdefault(origin, []).append(_execution(stage, group))
     return {
         name: " and ".join(dict.fromkeys(methods))
         + (", computed again" if len(methods) > 1 else "")
@@ -184,7 +193,8 @@ def executions(answer: FitAnswer) -> dict[str, str]:
     }
 
 
-def _way(stage: Stage, group: PlannedGroup) -> str:
+def _execution(stage: Stage, group: PlannedGroup) -> str:
+    """Return how a stage executes its layers, in words."""
     if stage.tiles is not None:
         return f"{stage.tiles} tiles, halo {'cached' if stage.tiles.halo_cached else 'recomputed'}"
     if stage.mode is Mode.CHANNELS:
@@ -201,7 +211,7 @@ def _way(stage: Stage, group: PlannedGroup) -> str:
 
 
 def _output_bytes(answer: FitAnswer) -> dict[str, int]:
-    """The bytes of the arena in which the output of each layer lies."""
+    """Return the bytes of the arena buffer of the output of each layer."""
     sizes: dict[str, int] = {}
     for buffer in answer.plan.buffers:
         if buffer.has_rows and buffer.kind is not Kind.EXTERNAL:

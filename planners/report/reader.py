@@ -34,7 +34,7 @@ GRAPHS = (".xml", ".csv")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add how the network is read, how it works, and the memory that it should fit."""
+    """Add the options of reading, granularity, times, memory limits and plans of a network."""
     shared.add_reading_options(parser)
     limits = parser.add_argument_group("does the network fit?")
     together = "maximum of RAM and parameters together; e.g. 256kB, 1MiB"
@@ -61,7 +61,7 @@ def reads(name: str) -> bool:
 
 
 def refuse(options: argparse.Namespace) -> None:
-    """Refuse what is about a network, for a graph. Raises CsdfError."""
+    """Raise CsdfError for an option about networks with a graph."""
     for name, option in (("ram", "ram"), ("flash", "flash"), ("memory", "total-memory")):
         if getattr(options, name) is not None:
             raise CsdfError(f"--{option} is for networks; the buffers of a graph are on its page")
@@ -70,17 +70,18 @@ def refuse(options: argparse.Namespace) -> None:
 
 
 def _refuse_plan(path: str) -> None:
+    """Raise CsdfError if the file is a plan, which is no network."""
     text = read_bytes(path)
     if b'"groups"' not in text:
         return
     document = JsonValue.parse(decoded(text, path), path).value
     first = document[0] if isinstance(document, list) and document else document
     if isinstance(first, dict) and {"network", "groups"} <= first.keys():
-        raise CsdfError(f"{path}: a plan of csdf fit: give it with --plan, behind its network")
+        raise CsdfError(f"{path}: a plan of csdf fit; give it with --plan, after its network")
 
 
 def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
-    """Return the network of the options with its memory as a whole and by parts."""
+    """Return the network of the options with the answers about its memory."""
     if PurePath(options.model).suffix.lower() == ".json" and os.path.isfile(options.model):
         _refuse_plan(options.model)
     subject_read: NetworkSubject = import_module("planners.report.reading").subject(options, stop)

@@ -1,4 +1,4 @@
-"""Networks on the page of a report, read as the options of its command say."""
+"""Networks on the page of a report: reading, and the answers of csdf fit and csdf cnn memory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
 def _plans_of_files(options: argparse.Namespace) -> list[tuple[str, StreamingPlan]]:
     """Return the plans of the options with their files.
 
-    Raises CsdfError for an option that says something else than a plan.
+    Raises CsdfError for an option that may contradict a plan.
     """
     choices = {
         "--input": options.input is not None,
@@ -109,8 +109,7 @@ def _answers(
 ) -> tuple[FitAnswer, ...]:
     """Return the answer of `csdf fit` with the same options, or those about plans of files.
 
-    core: of the platform of the options. room: bytes for buffers. Empty where nothing is found in
-    the time that is left.
+    core: of the platform of the options. room: bytes for buffers. Empty if no plan is found in time.
     """
     terms: dict[str, Any] = {
         "ram": room,
@@ -148,7 +147,7 @@ def _answers(
 
 
 def _terms(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Yield what was assumed about a network, each with a name."""
+    """Yield name and text of each assumption about a network."""
     size = options.element_bytes
     if not os.path.exists(options.model):
         yield "network", f"{options.model} of the catalogue of this version"

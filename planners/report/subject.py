@@ -24,7 +24,7 @@ from planners.memory.times import apportioned
 from planners.plan.plan import Kind, StreamingPlan
 from planners.report import findings as words
 from planners.report.findings import NO_LIMIT, LayerFigures, Mark, MemoryLimit, NetworkFindings
-from planners.report.plans import FIT, PROOF, FitAnswer, number_table, plans_section
+from planners.report.plans import FIT, PROOF, FitAnswer, number_row, number_table, plans_section
 from planners.report.viewer import network_section
 
 
@@ -32,11 +32,11 @@ from planners.report.viewer import network_section
 class NetworkSubject:
     """A network with the answers of csdf fit and csdf cnn memory about it.
 
-    element_bytes: of each element; None: each tensor has its own size. flash_by_layer: bytes of flash
-    of each layer in the library of the core, as csdf fit counts them. limits: limits that the network
-    should fit. basis: origin of the times. comparison: layer by layer and row by row; None with a
-    reason. answers: of csdf fit, for its own plan or for the loaded plans. files: the table of
-    durations, and the plans.
+    element_bytes: of each element; None if each tensor has its own size. flash_by_layer: bytes of flash
+    of each layer in the library of the core, as csdf fit counts them. limits: of the memory. basis:
+    origin of the times. comparison: plans layer by layer and row by row; None with a reason. answers:
+    of csdf fit, for its own plan or for the loaded plans. files: the table of durations, and the plans.
+    terms: name and text of each assumption.
     """
 
     value: Network
@@ -98,7 +98,7 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Pag
         kind=f"network of {counted(len(findings.layers), 'layer')}; as a ",
         lead=tuple(lead),
         before=tuple(sections),
-        after=(Section("table", "Layers", _of_layers(findings, graph.critical_actors)),),
+        after=(Section("table", "Layers", _layers_section(findings, graph.critical_actors)),),
         has_actors=False,
         data={name: value for part in added for name, value in part.data.items()},
         said=(*headlines, *words.fitting(findings)),
@@ -142,17 +142,19 @@ def _memory(findings: NetworkFindings) -> Html:
 
 
 ALIKE = (
-    "Here all layers work in the same way. Layer by layer, input and output lie in the arena. Row by "
-    "row, the input comes by rows and the output is external, as in csdf fit --input rows "
+    "These methods execute all layers alike. Layer by layer, the arena contains input and output. Row "
+    "by row, the input arrives in rows and the output is external, as in csdf fit --input rows "
     "--output-memory external. csdf plan reuse mixes both, csdf plan fusion adds tiles."
 )
 
 
 def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
+    """Yield the figures of each layer; times are those of the first answer of csdf fit."""
     network, comparison, size = subject.value, subject.comparison, subject.element_bytes
     whole = {} if comparison is None else _tensor_bytes(comparison.whole.plan)
     rows = {} if comparison is None else _tensor_bytes(comparison.rows.plan)
-    phases = {actor.name: actor.phases for actor in subject.graph.actors}  # not of rings
+    # Layers that only update a state variable stored as a ring of rows have no actor.
+    phases = {actor.name: actor.phases for actor in subject.graph.actors}
     times: Mapping[str, int] = {}
     instructions: Mapping[str, int] = {}
     for answer in subject.answers[:1]:
@@ -181,7 +183,7 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
 
 
 def _tensor_bytes(plan: StreamingPlan) -> dict[str, int]:
-    """Return the bytes of the buffer of each tensor in the arena."""
+    """Return the bytes of the arena buffer of each tensor."""
     return {
         buffer.tensor: buffer.size
         for buffer in plan.buffers
@@ -225,40 +227,40 @@ def _bar(
     verdict: Html | None = None,
     has_two_rows: bool = False,
 ) -> Html:
-    """Return an entry of a list of bars: a title, coloured parts in percent of the width, and a number.
+    """Return an entry of a list of bars: a title, a bar and a number.
 
-    actor: the layer of the entry. marks: lines across the bar. verdict: after the number.
-    has_two_rows: whether parts are drawn below each other.
+    parts: width of each coloured part in percent of the full width, by CSS class. actor: the layer of
+    the entry. marks: lines across the bar. verdict: after the number. has_two_rows: whether parts are
+    drawn below each other.
     """
     kind = "bar-space two" if has_two_rows else "bar-space"
     drawn = [
         element("span", class_=f"bar {name}", style=f"width:{width:.3f}%")
         for name, width in parts.items()
     ]
+    # A long name may be broken after each slash.
+    breaking_title = [part for word in title.split("/") for part in (Html("/<wbr>"), word)][1:]
     return element(
         "li",
-        element("span", _breaking(title), class_="bar-title", data_actor=actor),
+        element("span", breaking_title, class_="bar-title", data_actor=actor),
         element("span", *drawn, *marks, class_=kind, aria_hidden="true"),
         element("span", number, class_="bar-number"),
         verdict or element("span", class_="verdict"),
     )
 
 
-def _breaking(name: str) -> list[str | Html]:
-    """Return a long name that may be broken after each slash."""
-    return [part for word in name.split("/") for part in (Html("/<wbr>"), word)][1:]
-
-
 def _keys(*keys: tuple[str, str], scale: str) -> Html:
-    """Return the legend of bars: colours with their meaning, and the value of a bar of full width."""
+    """Return the legend of bars. keys: meaning and CSS class of each colour; scale: the full width."""
     marks = [element("span", text, class_=f"key {name}") for text, name in keys]
     return element("p", *marks, element("span", scale), class_="keys")
 
 
 def memory_bars(findings: NetworkFindings) -> Html:
     """Return a bar for each method, with its buffers and its flash."""
-    maximum, limit = full_width(findings), findings.limit
+    limit = findings.limit
     marks = () if limit is None else limit.marks
+    # Bytes of a bar of full width: the largest method or limit.
+    maximum = max([1, *(bar.total for bar in findings.bars), *(mark.position for mark in marks)])
     lines = [
         element("span", class_="bar-limit", style=f"left:{100 * mark.position / maximum:.3f}%")
         for mark in marks
@@ -278,12 +280,6 @@ def memory_bars(findings: NetworkFindings) -> Html:
     keys += [(mark.title, "limit") for mark in marks]
     scale = f"full width: {bytes_in_words(maximum)}"
     return joined([_keys(*keys, scale=scale), element("ul", *rows, class_="bars")])
-
-
-def full_width(findings: NetworkFindings) -> int:
-    """Return the bytes of a bar of full width, the same for all methods."""
-    positions = [] if findings.limit is None else [mark.position for mark in findings.limit.marks]
-    return max([1, *(bar.total for bar in findings.bars), *positions])
 
 
 def _verdict(method: Method, limit: MemoryLimit | None) -> Html:
@@ -320,7 +316,7 @@ def largest_layers(findings: NetworkFindings) -> Html:
     return joined([key, element("ul", *rows, class_="bars")])
 
 
-def _of_layers(findings: NetworkFindings, critical: Sequence[str]) -> Html:
+def _layers_section(findings: NetworkFindings, critical: Sequence[str]) -> Html:
     """Return bars of the layers with the most flash and the most time, and a table of all layers."""
     parts: list[Html] = []
     for title, kind, size_of, in_words in (
@@ -356,30 +352,18 @@ def fit_table(answer: FitAnswer) -> Html:
         sizes = (f"{answer.fit.needed_ram(method):,}", f"{method.ram_bytes:,}")
         cells = (*sizes, f"{float(method.mac_ratio):.4g}x", time)
         is_chosen = method == answer.method
-        rows.append(
-            _row(
-                f"{method.name}{' (shown here)' if is_chosen else ''}",
-                cells,
-                "chosen" if is_chosen else None,
-            )
-        )
+        title = f"{method.name} (shown here)" if is_chosen else method.name
+        rows.append(number_row(title, cells, "chosen" if is_chosen else None))
     return number_table(titles, rows, "methods of csdf fit", class_="plain")
 
 
-def _row(title: str, cells: Sequence[str | Html], kind: str | None = None) -> Html:
-    cells_shown = [
-        cell if isinstance(cell, Html) else element("td", cell, class_="number") for cell in cells
-    ]
-    return element("tr", element("th", title, scope="row"), *cells_shown, class_=kind)
-
-
 def methods_table(findings: NetworkFindings) -> Html:
-    """Return the figures of `csdf cnn memory` as a table, with flash instead of parameters."""
+    """Return memory, frame rate and proof of each method of `csdf cnn memory` as a table."""
     titles = ("method", "buffers (bytes)", "flash (bytes)", "total (bytes)", "frames/s")
     whole_time, row_time = findings.nanoseconds or (None, None)
     times = [whole_time if method.is_whole else row_time for method in findings.methods]
     rows = [
-        _row(
+        number_row(
             method.title,
             (
                 *(f"{count:,}" for count in (method.buffers, method.parameters, method.total)),

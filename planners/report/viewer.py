@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cnn2csdf.network import Layer, Network
+from cnn2csdf.network import Network
 from cnn2csdf.operators.operator import describe
 from csdf.draw.report.diagram import Block, block_diagram
 from csdf.draw.report.markup import Html, element, joined
@@ -45,7 +45,10 @@ def _diagram(network: Network, answer: FitAnswer | None) -> Html:
     if answer is not None:
         groups, methods, buffers = _executed(answer), executions(answer), _buffers(answer)
         position = {name: number for number, name in enumerate(groups)}
-        layers.sort(key=lambda layer: (_end(layer), position.get(layer.name, -1)))
+        # Inputs before, outputs after all executed layers.
+        layers.sort(
+            key=lambda layer: (layer.is_output, not layer.is_input, position.get(layer.name, -1))
+        )
     number = {layer.name: index for index, layer in enumerate(layers)}
     blocks = []
     for layer in layers:
@@ -70,13 +73,8 @@ def _diagram(network: Network, answer: FitAnswer | None) -> Html:
     return block_diagram(blocks, f"layers of {network.name}")
 
 
-def _end(layer: Layer) -> int:
-    """Inputs before, outputs after all layers that are executed."""
-    return -1 if layer.is_input else int(layer.is_output)
-
-
 def _executed(answer: FitAnswer) -> dict[str, int]:
-    """The group of each layer of the network, in the order of execution; of copies, the first."""
+    """Return the group of each layer, in the order of execution; of copies of a layer, the first."""
     copies = executed_layers(answer.network, answer.plan.rematerialised)[1]
     groups: dict[str, int] = {}
     for number, group in enumerate(answer.plan.groups):
@@ -87,7 +85,7 @@ def _executed(answer: FitAnswer) -> dict[str, int]:
 
 
 def _buffers(answer: FitAnswer) -> dict[str, list[StreamBuffer]]:
-    """The buffers that hold the output of each layer, in the order of their groups."""
+    """Return the buffers of the output of each layer, in the order of their groups."""
     buffers: dict[str, list[StreamBuffer]] = {}
     for buffer in sorted(answer.plan.buffers, key=lambda buffer: buffer.begin):
         if buffer.kind in TENSOR_KINDS:

@@ -298,7 +298,7 @@ def test_a_plan_in_the_place_of_a_network_is_named(run, tmp_path):
     run("fit", "samos_example", "--element-bytes", 1, "-o", plan)
     code, _, remarks = run("report", plan, "-o", tmp_path / "page.html")
     assert code == 2
-    assert "a plan of csdf fit: give it with --plan, behind its network" in remarks
+    assert "a plan of csdf fit; give it with --plan, after its network" in remarks
 
 
 def test_a_page_says_command_version_file_and_hash(report, run, tmp_path):
