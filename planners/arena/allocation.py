@@ -22,9 +22,11 @@ from planners.arena.portfolio import Portfolio
 from planners.arena.problem import Buffer, MemoryPlan, Pair, Problem
 
 CHECKED = 2000  # buffers up to which every plan is checked
-FOR_HINTS = 5  # orders that are tried for the buffers without a hint
+FOR_HINTS = 5  # orders that are tried to place the buffers without a hint
 MOST_NAMED = 8  # buffers in a message
-MOST_CHOICES = 64  # up to which all choices are searched; beyond, two maximal choices, and no pair
+MOST_CHOICES = (
+    64  # choices that are all searched; of more, two maximal choices, and that of no pair
+)
 
 Groups = tuple[tuple[str, ...], ...]  # sets of buffers that share an offset
 
@@ -92,7 +94,7 @@ def plan_and_end(
 
 
 class _Allocation:
-    """A search over all choices of pairs in place; each choice has a plan and a lower bound."""
+    """A search over all choices of pairs in place; each choice has a portfolio of searches."""
 
     def __init__(self, problem: Problem, capacity: int | None) -> None:
         check_fixed(problem)
@@ -168,10 +170,8 @@ class _Allocation:
             reason = early or because(ArenaWhy.NOT_EVERY_CHOICE)
         offsets: dict[str, int] = {}
         if status != Status.INFEASIBLE:
-            offsets_found, buffers = self._best.offsets, self._problem.buffers
-            offsets = {
-                b.name: offsets_found[b.name] if b.takes_bytes else b.offset or 0 for b in buffers
-            }
+            best, buffers = self._best.offsets, self._problem.buffers
+            offsets = {b.name: best[b.name] if b.takes_bytes else b.offset or 0 for b in buffers}
         problem, peak = self._problem, bound.peak
         return MemoryPlan(
             problem=problem, offsets=offsets, lower_bound=peak, status=status, reason=reason

@@ -1,9 +1,8 @@
 """Assignment of buffers to several memory banks, by exhaustive or best-first search, and offsets.
 
-A buffer may name its bank; all other buffers are free. Without access costs a depth-first search over
-the free buffers looks for any assignment that fits (`BankSearch`). With access costs a best-first
-search over two banks minimises the total cost (`CostSearch`). Both share `Contents`: the plans for sets
-of buffers in a bank.
+A buffer may name its bank; all other buffers are free. Without access costs, a depth-first search over
+the free buffers finds an assignment that fits (`BankSearch`). With access costs, a best-first search
+over two banks minimises the total cost (`CostSearch`). Both use the plans of `Contents`.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
     filling = _filled_in_order(problem, contents, start)
     if filling is None:
         search = BankSearch(problem, contents, stop)
-        filling = search.filling(start)
+        filling = search.filled(start)
         if filling is None and search.is_decided:
             return Status.INFEASIBLE, because(BankWhy.NONE_FITS), {}
     if filling is None:
@@ -261,6 +260,7 @@ class BankSearch:
 
     Buffers are assigned by decreasing size, each to the banks in their order. Symmetry breaking: of
     choices that differ only by an exchange of equal buffers, or of equal empty banks, one is searched.
+    Raises GaveUp beyond MOST_CHOSEN or MOST_CHOICES.
     """
 
     def __init__(self, problem: Problem, contents: Contents, stop: Stop) -> None:
@@ -268,23 +268,20 @@ class BankSearch:
         self._contents = contents
         self._stop = stop
         self._free = sorted((b for b in problem.buffers if _is_free(b)), key=_rank)
+        if len(self._free) > MOST_CHOSEN:
+            raise GaveUp(because(BankWhy.TOO_MANY, buffers=len(self._free)))
         pairs = (*problem.conflicts, *problem.may_overlap, *problem.in_place)
         self._paired = {name for pair in pairs for name in pair}
         self._choices = 0
         # Whether the search decided so far for every set of buffers if it fits its bank.
         self.is_decided = True
 
-    def filling(self, start: Filling) -> Filling | None:
-        """Return the first choice that fits; None if there is none, a proof if `is_decided`.
+    def filled(self, filling: Filling, number: int = 0, before: int = 0) -> Filling | None:
+        """Return the first choice that fits; None if there is none, which is a proof if `is_decided`.
 
-        start: the buffers that name their bank. Raises GaveUp beyond MOST_CHOSEN or MOST_CHOICES.
+        filling: the buffers that are assigned: those that name their bank, and the free buffers before
+        this number. before: index of the bank of the last free buffer.
         """
-        if len(self._free) > MOST_CHOSEN:
-            raise GaveUp(because(BankWhy.TOO_MANY, buffers=len(self._free)))
-        return self._filled(start, 0, 0)
-
-    def _filled(self, filling: Filling, number: int, before: int) -> Filling | None:
-        """Assign the free buffers from this number on. before: index of the bank of the last buffer."""
         if number == len(self._free):
             return filling
         for bank in self._banks_for(filling, number, before):
@@ -297,7 +294,7 @@ class BankSearch:
             self.is_decided &= fits is not None
             if fits:
                 extended = (*filling[:bank], names, *filling[bank + 1 :])
-                complete = self._filled(extended, number + 1, bank)
+                complete = self.filled(extended, number + 1, bank)
                 if complete is not None:
                     return complete
         return None

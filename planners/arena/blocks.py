@@ -148,23 +148,20 @@ class Blocks:
         shared["members"] = tuple(shared["members"])
         if self.by_lifetime:
             single = [member for (member,) in shared["members"]]
-            entries = _meetings(single, shared["size"], maximum)
+            conflicts = _meetings(single, shared["size"], maximum)
         else:
             new = {number: position for position, number in enumerate(numbers)}
             first = self.neighbour_start
-            lists = [range(first[number], first[number + 1]) for number in numbers]
-            entries = (
-                [0, *accumulate(map(len, lists))],
-                [
-                    new[int(self.neighbour[entry])]
-                    for numbers_of_block in lists
-                    for entry in numbers_of_block
-                ],
-                [int(self.rise[entry]) for numbers_of_block in lists for entry in numbers_of_block],
-                [int(self.lift[entry]) for numbers_of_block in lists for entry in numbers_of_block],
+            ranges_of_blocks = [range(first[number], first[number + 1]) for number in numbers]
+            kept = [entry for entries in ranges_of_blocks for entry in entries]
+            conflicts = (
+                [0, *accumulate(map(len, ranges_of_blocks))],
+                [new[int(self.neighbour[entry])] for entry in kept],
+                [int(self.rise[entry]) for entry in kept],
+                [int(self.lift[entry]) for entry in kept],
             )
         columns = ("neighbour_start", "neighbour", "rise", "lift")
-        return replace(self, **shared, **dict(zip(columns, entries, strict=True)))
+        return replace(self, **shared, **dict(zip(columns, conflicts, strict=True)))
 
 
 def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
@@ -322,12 +319,12 @@ def twins(blocks: Blocks) -> list[int]:
     twin_of = []
     for block, members in enumerate(blocks.members):
         buffer = members[0]
-        alike = buffer.start, buffer.end, buffer.size, blocks.alignment[block]
+        key = buffer.start, buffer.end, buffer.size, blocks.alignment[block]
         # If lifetimes alone decide, each block is a single buffer.
         is_interchangeable = blocks.by_lifetime and not blocks.is_fixed[block]
-        twin_of.append(last.get(alike, -1) if is_interchangeable else -1)
+        twin_of.append(last.get(key, -1) if is_interchangeable else -1)
         if is_interchangeable:
-            last[alike] = block
+            last[key] = block
     return twin_of
 
 
@@ -363,13 +360,13 @@ def cliques_of(blocks: Blocks) -> list[Clique]:
     cliques = set()
     # Greedy cliques: finding the heaviest clique is NP-hard, and any clique is a valid bound.
     for seed in seeds:
-        kept: list[int] = []
+        clique: list[int] = []
         allowed = set(seed)
         for block in sorted(seed, key=lambda block: (-blocks.size[block], block)):
             if block in allowed:
-                kept.append(block)
+                clique.append(block)
                 allowed &= near[block]
-        cliques.add(tuple(sorted(kept)))
+        cliques.add(tuple(sorted(clique)))
     return [Clique(numbers, _weights(blocks, numbers)) for numbers in sorted(cliques)]
 
 

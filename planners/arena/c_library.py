@@ -68,7 +68,7 @@ def write_library(folder: Path) -> list[Path]:
 
 
 class _Kernel:
-    """The text of a kernel and the types declared for it."""
+    """The syntax tree of a kernel, and the types that its .pxd file declares for Cython."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -79,6 +79,7 @@ class _Kernel:
             head: dict(_declared(body))
             for head, body in re.findall(r"cdef class (\w+):\n((?:    .*\n)+)", declared)
         }
+        # By function: the type of its result, and the types of its arguments and local variables.
         self._functions: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {}
         pattern = r"(?:@cython\.locals\(([^)]*)\)\n)?cp?def (\w+) (\w+)\(([^)]*)\)"
         for local, result, function, arguments in re.findall(pattern, declared):
@@ -93,9 +94,6 @@ class _Kernel:
                 {name: kind for kind, name in columns},
                 {name: kind.removeprefix("cython.") for name, kind in kinds.items()},
             )
-        self._own = [
-            function.name for function in self._tree.body if isinstance(function, ast.FunctionDef)
-        ]
 
     def translated(self) -> str:
         """Return the kernel in C."""
@@ -133,15 +131,16 @@ class _Kernel:
         yield f"typedef struct {node.name} {{"
         yield from (f"    {_c(kind)}{name};" for name, kind in fields.items())
         yield f"}} {node.name};\n"
+        # The types of the arguments of `__init__` are those of the fields that they are stored in.
         begin = next(part for part in node.body if isinstance(part, ast.FunctionDef))
-        taken = {
+        stored = {
             part.value.id: part.targets[0].attr
             for part in begin.body
             if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name)
             and isinstance(part.targets[0], ast.Attribute)
         }  # fmt: skip
         arguments = [part.arg for part in begin.args.args if part.arg not in ("self", "array")]
-        kinds = {name: fields[taken[name]] if name in taken else "int64_t" for name in arguments}
+        kinds = {name: fields[stored[name]] if name in stored else "int64_t" for name in arguments}
         memory = {"memory": "Memory"} if len(begin.args.args) > len(arguments) + 1 else {}
         yield f"static void {node.name}_begin({_columns({'self': node.name} | kinds | memory)})"
         lists = {
@@ -210,13 +209,13 @@ class _Kernel:
             yield from self._statement(statement, margin + "    ")
 
     def _condition(self, node: ast.expr) -> str:
-        """Return an expression in brackets, and not in two pairs, which Clang warns of."""
+        """Return an expression in a single pair of brackets: Clang warns of two pairs."""
         text = self._value(node)
         has_brackets = isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp)
         return text if has_brackets else f"({text})"
 
     def _value(self, node: ast.expr) -> str:
-        """Return an expression; each operation stands in brackets."""
+        """Return an expression with brackets around each operation."""
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
             return str(int(node.value))
         if isinstance(node, ast.Name):
@@ -267,7 +266,7 @@ class _Kernel:
 
 
 def _functions_of(statement: ast.stmt) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Yield the class and the function of a function or of the methods of a class, but its first."""
+    """Yield the class ("" without a class) and the function of each function; without `__init__`."""
     if isinstance(statement, ast.FunctionDef):
         yield "", statement
     if isinstance(statement, ast.ClassDef):
@@ -304,7 +303,7 @@ def _is_list(node: ast.expr) -> bool:
 
 
 def _range(call: ast.Call) -> tuple[ast.expr, ast.expr, int]:
-    """Return where a loop begins and ends, and its step."""
+    """Return the begin, the end and the step of a loop."""
     if len(call.args) == 1:
         return ast.Constant(0), call.args[0], 1
     step = ast.literal_eval(call.args[2]) if len(call.args) > 2 else 1

@@ -1,4 +1,4 @@
-"""The checker of memory plans: slow, complete, and a stranger to all planners."""
+"""The checker of memory plans: complete, and without code of the planners."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from planners.arena.problem import Buffer, MemoryPlan
 
 @public
 def check_plan(plan: MemoryPlan, *, capacity: Natural | None = None) -> None:
-    """Raise InvalidPlan unless every buffer has its bytes to itself while it lives.
+    """Raise InvalidPlan if two conflicting buffers share bytes, or a limit is violated.
 
-    Compares all pairs, O(n^2): planners may be clever, their checker may not. Looks at alignment, fixed
-    offsets, the capacity if there is one, and that the bound and the status do not contradict the
-    peak.
+    All pairs of buffers are compared, O(n^2). Also checked: alignment, fixed offsets, the capacity, and
+    whether the bound and the status agree with the peak.
     """
     buffers = plan.problem.buffers
     for buffer in buffers:
         _check_place(plan, buffer, capacity)
     rules = {}
-    for what in ("conflicts", "may_overlap", "in_place"):
-        pairs = getattr(plan.problem, what)
-        rules[what] = {*pairs, *((second, first) for first, second in pairs)}  # in both orders
+    for rule in ("conflicts", "may_overlap", "in_place"):
+        pairs = getattr(plan.problem, rule)
+        rules[rule] = {*pairs, *((second, first) for first, second in pairs)}  # in both orders
     for position, first in enumerate(buffers):
         for second in buffers[position + 1 :]:
             _check_pair(plan, rules, first, second)

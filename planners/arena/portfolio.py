@@ -131,7 +131,7 @@ class PartSearch:
         self._slices = 0  # so far
         self._pushing: PushingSearch | None = None
         self._pushed = 0  # pushes until ejection last found a better plan
-        self._may_push = True  # whether ejection is still within its patience
+        self._may_push = True  # whether ejection is within its patience
         self._widening: WideningSearch | None = None
         self._improvements: Iterator[list[int]] = iter(())
         # A plan without gaps has each block in a corner of the blocks below it.
@@ -340,7 +340,7 @@ class Portfolio:
 
 
 def _parts(blocks: Blocks) -> list[list[int]]:
-    """Return the parts that no conflict connects, each in ascending order."""
+    """Return the parts of the blocks: no conflict connects two parts. Each is in ascending order."""
     # If lifetimes alone decide conflicts, a part begins at a time at which no earlier block is live:
     # a sweep by start time needs no list of conflicts.
     if blocks.by_lifetime:

@@ -27,16 +27,16 @@ from csdf.model.shown import Shown
 from csdf.status import Reason, Status
 
 Pair = tuple[str, str]
-PAIRS = ("conflicts", "may_overlap", "in_place")  # the lists of them that a problem has
+PAIRS = ("conflicts", "may_overlap", "in_place")  # the fields of a problem that are lists of pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
     """Bytes that are needed over a lifetime.
 
-    offset: a fixed offset. hint: the preferred offset, used if it costs no byte, as in an older plan.
-    bank: the memory bank that has to hold it, where a problem has banks. accesses: reads and writes in
-    a frame; each has the cost of the bank.
+    offset: a fixed offset. hint: the preferred offset, as in an older plan, used if it costs no byte.
+    bank: name of the memory bank of the buffer, in a problem with banks; None leaves the choice to the
+    planner. accesses: reads and writes in a frame; each has the cost of the bank.
     """
 
     name: str
@@ -52,8 +52,8 @@ class Buffer:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise InvalidPlan(f"a buffer has name {self.name!r}; expected a text")
-        places = {"offset": self.offset, "hint": self.hint}
-        stated = {what: offset for what, offset in places.items() if offset is not None}
+        offsets = {"offset": self.offset, "hint": self.hint}
+        stated = {title: offset for title, offset in offsets.items() if offset is not None}
         numbers = {"size": self.size, "start": self.start, "end": self.end, **stated}
         numbers |= {"accesses": self.accesses}
         require_integers(f"buffer {self.name!r}", InvalidPlan, alignment=self.alignment, **numbers)
@@ -69,10 +69,10 @@ class Buffer:
             raise InvalidPlan(
                 f"buffer {self.name!r} has alignment {self.alignment}; expected at least 1"
             )
-        for what, offset in stated.items():
+        for title, offset in stated.items():
             if offset < 0 or offset % self.alignment:
                 raise InvalidPlan(
-                    f"buffer {self.name!r} has {what} {offset}; "
+                    f"buffer {self.name!r} has {title} {offset}; "
                     f"expected a multiple of its alignment {self.alignment}, at least 0"
                 )
 
@@ -120,22 +120,22 @@ class Problem:
     def __post_init__(self) -> None:
         names = [buffer.name for buffer in self.buffers]
         banks = [bank.name for bank in self.banks]
-        for what, listed in (("buffer", names), ("bank", banks)):
+        for kind, listed in (("buffer", names), ("bank", banks)):
             if len(set(listed)) < len(listed):
                 twice = Counter(listed).most_common(1)[0][0]
-                raise InvalidPlan(f"two {what}s have the name {twice!r}")
+                raise InvalidPlan(f"two {kind}s have the name {twice!r}")
         names_of_buffers = set(names)
-        kinds: dict[frozenset[str], str] = {}
-        for what in PAIRS:
-            for pair in getattr(self, what):
+        lists: dict[frozenset[str], str] = {}  # the list of each pair
+        for title in PAIRS:
+            for pair in getattr(self, title):
                 if pair[0] == pair[1]:
-                    raise InvalidPlan(f"{what} pairs buffer {pair[0]!r} with itself")
+                    raise InvalidPlan(f"{title} pairs buffer {pair[0]!r} with itself")
                 for name in pair:
                     if name not in names_of_buffers:
-                        raise InvalidPlan(f"{what} names the unknown buffer {name!r}")
-                kind = kinds.setdefault(frozenset(pair), what)
-                if kind != what:
-                    raise InvalidPlan(f"the pair {pair} is listed in both {kind} and {what}")
+                        raise InvalidPlan(f"{title} names the unknown buffer {name!r}")
+                first = lists.setdefault(frozenset(pair), title)
+                if first != title:
+                    raise InvalidPlan(f"the pair {pair} is listed in both {first} and {title}")
         for buffer in self.buffers:
             if buffer.bank is not None and buffer.bank not in banks:
                 raise InvalidPlan(f"buffer {buffer.name!r} wants the unknown bank {buffer.bank!r}")
@@ -145,19 +145,19 @@ class Problem:
         kept = tuple(buffers)
         names = {buffer.name for buffer in kept}
         pairs = {
-            what: tuple(pair for pair in getattr(self, what) if names.issuperset(pair))
-            for what in PAIRS
+            title: tuple(pair for pair in getattr(self, title) if names.issuperset(pair))
+            for title in PAIRS
         }
         return Problem(name=name, buffers=kept, **pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan(Shown):
-    """Offsets for the buffers of a problem, and what is proved of them.
+    """Offsets for the buffers of a problem, and a lower bound on the peak of every plan.
 
-    offsets: by name; empty where there is no plan. If the status is unknown, they are those of the best
-    plan, which exceeds the capacity. lower_bound: no plan has a smaller peak. reason: one sentence on
-    what the status rests on; for `infeasible` it names time and buffers.
+    offsets: by name; empty without a plan. If the status is unknown, they are those of the best plan,
+    which exceeds the capacity. reason: a sentence on the proof of the status; for `infeasible` it names
+    time and buffers.
     """
 
     problem: Problem
@@ -185,7 +185,7 @@ class MemoryPlan(Shown):
         return Fraction(self.peak - self.lower_bound, max(self.lower_bound, 1))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as a JSON value; peak and gap are null where there is none."""
+        """Return the plan as a JSON value; without a plan, peak and gap are null."""
         return {
             "name": self.problem.name,
             "buffers": len(self.problem.buffers),
@@ -199,7 +199,7 @@ class MemoryPlan(Shown):
         }
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each buffer, as for a data frame; offsets None where there is no plan."""
+        """Return a row for each buffer, as for a data frame; without a plan, offsets are None."""
         return [
             {
                 "buffer": buffer.name,

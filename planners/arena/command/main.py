@@ -46,14 +46,12 @@ Timed = tuple[MemoryPlan, float]
 
 def work(options: argparse.Namespace) -> int:
     """Print the plans; return the exit code: 1 if a problem is infeasible, 3 if one is undecided."""
-    # At most one of the three: a graph to order, the file to add a plan to, a network to plan.
+    # At most one is set: a graph to order, the file to add a plan to, a network to plan.
     graph = file = network = None
-    # The readers of networks and graphs import NumPy, so they are loaded only where they are needed.
+    # The readers of networks and graphs import NumPy, so they are loaded only for networks and graphs.
+    _check_order(options)
     if options.order:
-        _require_order_alone(options)
         graph = import_module("planners.arena.command.tensor_graph").AskedOrder(options)
-    elif option := _option_of_order(options):
-        raise CsdfError(f"{option} is for a graph of tensors; give --order as well")
     elif options.output and suffix_of(options.output) == INTERPRETED:
         file = import_module("planners.arena.command.networks").AskedFile(options)
     elif _is_network(options.model):
@@ -63,7 +61,7 @@ def work(options: argparse.Namespace) -> int:
     problems = _in_banks(_chosen(problems, options), options.banks)
     _require_writable(options, problems)
     for problem in problems:
-        # Such buffers are an error if the file includes the last time in a lifetime.
+        # Buffers without a lifetime are a mistake if the file counts the last time as live.
         if problem.dead:
             names = answers.some([repr(name) for name in problem.dead], SHOWN)
             _remark(
@@ -210,22 +208,18 @@ def bank(text: str) -> Bank:
     return Bank(name=name.strip(), capacity=option_values.size(size), cost=number)
 
 
-def _option_of_order(options: argparse.Namespace) -> str | None:
-    """Return the first option that is for --order alone; None without any."""
-    if options.training:
-        return "--training"
-    if options.in_place:
-        return "--in-place"
-    return None if options.price_limit is None else "--price-limit"
-
-
-def _require_order_alone(options: argparse.Namespace) -> None:
-    """Refuse a network, and options for networks, with --order."""
-    if _is_network(options.model):
+def _check_order(options: argparse.Namespace) -> None:
+    """Raise CsdfError for a network with --order, and for an option of --order without it."""
+    if not options.order:
+        for name in ("training", "in_place", "price_limit"):
+            if getattr(options, name) is not None and getattr(options, name) is not False:
+                option = f"--{name.replace('_', '-')}"
+                raise CsdfError(f"{option} is for a graph of tensors; give --order as well")
+    elif _is_network(options.model):
         raise CsdfError(
             f"--order reads JSON with the nodes of a graph; found the network {options.model}"
         )
-    if options.output and suffix_of(options.output) == INTERPRETED:
+    elif options.output and suffix_of(options.output) == INTERPRETED:
         raise CsdfError(f"--order makes no {INTERPRETED} file; write .json, .csv or .h")
 
 

@@ -1,4 +1,4 @@
-"""Networks for `csdf plan arena`: apart, so that a file of buffers loads no reader of networks."""
+"""Networks for `csdf plan arena`. Only networks load this module and the readers of networks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from planners.memory.plain_plans import whole_tensors
 
 
 class AskedNetwork:
-    """A network that options name: as a problem of whole tensors, each with its own elements."""
+    """The network of the options, as a problem of whole tensors."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -29,7 +29,7 @@ class AskedNetwork:
         self.problem: Problem = whole_tensors(self._network, element_bytes=options.element_bytes)
 
     def fit(self) -> tuple[str, dict[str, Any] | None] | None:
-        """Return in words and as JSON what csdf fit finds: within the capacity, where there is one."""
+        """Return the answer of csdf fit within the capacity, in words and as JSON, if there is one."""
         options = self._options
         stop, size = stop_after(options.time_limit), options.element_bytes
         comparison = fit_beside([self._network], stop, ram=options.capacity, element_bytes=size)
@@ -57,7 +57,7 @@ class AskedFile:
         self.problem: Problem = self._arena.problem
 
     def settled(self, plan: MemoryPlan) -> MemoryPlan:
-        """Return the plan with scratch where the interpreter will put it, checked."""
+        """Return the plan with scratch at the offsets of the interpreter, checked."""
         settled = self._arena.settled(plan)
         if settled.has_offsets:
             check_plan(settled)

@@ -21,12 +21,12 @@ UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "bytes"))
 POINTS = (10.0, 9.0, 8.0)
 LETTER, LINE = 0.6, 1.2  # width of a letter and height of a line, for each point of the font
 AXES = (0.87, 0.75)  # shares of the figure that its axes take
-TELLING = 0.5  # part of the peak from which a lower bound is drawn: a lower one tells nothing of it
-LIGHT = 0.55  # a colour with dark letters: of white's lightness
+TELLING = 0.5  # of the peak: weaker lower bounds are not drawn
+LIGHT = 0.55  # luminance, of white 1, from which a colour has dark letters
 
 
 class DrawnBuffer(NamedTuple):
-    """A buffer in its place: times across, bytes up."""
+    """A buffer as a rectangle: times from left to right, bytes upwards."""
 
     name: str
     start: int
@@ -44,10 +44,10 @@ def arena_picture(
     suffix: str,
     across: str = "time (steps)",
 ) -> str | bytes:
-    """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
+    """Return the picture in the format of the suffix: png, pdf, svg, or a page with the picture.
 
-    Lines show the bytes live at each time, the lower bound unless it is weak, and the capacity if one
-    is set. across: what is counted from left to right. Raises UnwritableFile for another format.
+    Lines show the bytes live at each time, the lower bound unless it is weak, and the capacity if it is
+    set. across: title of the axis of times. Raises UnwritableFile for another format.
     """
     figure = Figure(figsize=(5.4, 4.4), layout="constrained")
     axes = figure.add_subplot()
@@ -170,10 +170,10 @@ class _Letters(NamedTuple):
 def _labelled(
     boxes: Sequence[DrawnBuffer], letters: _Letters
 ) -> list[tuple[DrawnBuffer, str, float]]:
-    """Return the boxes, largest first, with names that fit into them and lie over none before.
+    """Return boxes with a name and its points, the largest box first.
 
-    Each has the points of its name. For a long name such as `block/conv line buffer` stands its first
-    word, or that word's last part.
+    A name fits into its box and touches no name of a larger box. A long name such as
+    `block/conv line buffer` is replaced by its first word, or by the last part of that word.
     """
     kept: list[tuple[DrawnBuffer, str, float]] = []
     for box in sorted(boxes, key=lambda box: -box.size * (box.end - box.start)):

@@ -28,7 +28,7 @@ DATAFLOW = (".xml", ".pi", ".scenario")  # of files of dataflow graphs, as well 
 
 
 class AskedOrder:
-    """The order of least peak of a file's graph, and the buffers that follow from it."""
+    """The order of minimum peak of the graph of a file, and the buffers of this order."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         path = options.model
@@ -54,7 +54,7 @@ class AskedOrder:
             raise UnreadableFile(f"{path}: {error}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the order, and what is paid for reuse, as a JSON value."""
+        """Return the order, and the prices of reuse, as a JSON value."""
         reuse = {} if self._reuse is None else {"reuse": self._reuse.to_json()}
         return self.plan.to_json() | reuse
 
@@ -78,8 +78,14 @@ class AskedOrder:
             lines.append(f"  repeated    {', '.join(plan.repeated)}")
         if plan.alternatives or plan.repeated:
             lines.append(f"  price       {plan.price}")
-        if self._reuse is not None:
-            lines += _reuse_in_words(self._reuse)
+        if (reuse := self._reuse) is not None:
+            pairs = ", ".join(f"{pair.first} and {pair.second}" for pair in reuse.paid) or "none"
+            size = (
+                f"{bytes_in_words(reuse.arena.peak)} ({answers.counted(reuse.arena.peak, 'byte')})"
+            )
+            verdict = f"{reuse.status}: {reuse.reason}"
+            lines.append(f"reuse: arena of {size} at a price of {reuse.price}, {verdict}")
+            lines.append(f"  paid pairs  {pairs}")
         return answers.in_words(lines, options)
 
 
@@ -99,13 +105,3 @@ def _read(options: argparse.Namespace) -> OrderProblem:
     return parse_tensor_graph(
         text, path, elementwise_in_place=options.in_place, title=PurePath(path).stem
     )
-
-
-def _reuse_in_words(reuse: PricedOrder) -> list[str]:
-    """Return the lines of what is paid for pairs of tensors that share bytes."""
-    pairs = ", ".join(f"{pair.first} and {pair.second}" for pair in reuse.paid) or "none"
-    peak = f"{bytes_in_words(reuse.arena.peak)} ({answers.counted(reuse.arena.peak, 'byte')})"
-    return [
-        f"reuse: arena of {peak} at a price of {reuse.price}, {reuse.status}: {reuse.reason}",
-        f"  paid pairs  {pairs}",
-    ]
