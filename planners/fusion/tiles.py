@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -147,6 +147,20 @@ def longest(tiles: Sequence[Range]) -> int:
 HELD, SHARED, SPAN, COMPUTED, TOTAL = range(5)
 
 
+class SectionCosts(NamedTuple):
+    """Costs of a section inside a tiled group, for all tilings: arrays (D, A).
+
+    peak: maximum of live bytes. peak_at_begin: the same if the section begins the group, so that its
+    input has no tile buffer. caches: bytes of the halo caches of the tensors that its layers produce.
+    """
+
+    peak: Array
+    peak_at_begin: Array
+    caches: Array
+    nanoseconds: Array
+    macs: Array
+
+
 class TiledGroups:
     """The tiled groups of a network that is a chain of sections."""
 
@@ -191,43 +205,40 @@ class TiledGroups:
             )
             for down, across in pairs
         ]
-        held = tuple(
+        # For each axis, and each number of tiles along it, the ranges of all tensors.
+        ranges_along = tuple(
             [bands(self._needs, layers, even_ends(extent, count), axis) for count in counts[axis]]
             for axis, extent in ((ROWS, shape.height), (COLUMNS, shape.width))
         )
-        # Of the sections after `begin`: peak of live bytes, halo caches, time and MACs, by tiling.
-        peak = caches = nanoseconds = work = np.zeros(tuple(map(len, counts)), np.int64)
+        # Of the sections from `begin` on, but the peak of those after `begin`.
+        peak = caches = nanoseconds = macs = np.zeros(tuple(map(len, counts)), np.int64)
         for begin in reversed(range(first, upto)):
-            own_peak, peak_at_begin, own_caches, time, macs = self._section(
-                begin, result.name, held, halo_cached=halo_cached
-            )
-            nanoseconds, work, caches = nanoseconds + time, work + macs, caches + own_caches
-            size = caches + np.maximum(peak, peak_at_begin)
+            section = self._section(begin, result.name, ranges_along, halo_cached=halo_cached)
+            caches = caches + section.caches
+            nanoseconds = nanoseconds + section.nanoseconds
+            macs = macs + section.macs
+            size = caches + np.maximum(peak, section.peak_at_begin)
             for row, column, tiles in tilings:
-                numbers = (array[row, column] for array in (size, nanoseconds, work))
+                numbers = (array[row, column] for array in (size, nanoseconds, macs))
                 yield begin, tiles, tuple(map(int, numbers))
-            peak = np.maximum(peak, own_peak)
+            peak = np.maximum(peak, section.peak)
 
     def _section(
-        self, number: int, result: str, held: tuple[list[Bands], ...], *, halo_cached: bool
-    ) -> tuple[Array, Array, Array, Array, Array]:
-        """The cost of a section inside a group, as five arrays (D, A).
-
-        In this order: peak of live bytes; the peak if the section begins the group, so that its input
-        has no tile buffer; halo cache of the tensors that its layers produce; nanoseconds; MACs.
+        self, number: int, result: str, ranges_along: tuple[list[Bands], ...], *, halo_cached: bool
+    ) -> SectionCosts:
+        """Return the costs of a section inside a group.
 
         result: of the whole group, which has no tile buffer.
+        ranges_along: for each axis, and each number of tiles along it, the ranges of all tensors.
         """
         layers, source = self._layer_order.between(number, number + 1), self._layer_order.at(number)
         names = (source, *(layer.name for layer in layers))
         along = [
             {
-                name: _along(
-                    [tiles_of_axis[name] for tiles_of_axis in axis], halo_cached=halo_cached
-                )
+                name: _along([ranges_of[name] for ranges_of in axis], halo_cached=halo_cached)
                 for name in names
             }
-            for axis in held
+            for axis in ranges_along
         ]
         kind = self._number_type(layers, along)
         rows, columns = (
@@ -249,19 +260,26 @@ class TiledGroups:
             * np.multiply.outer(rows[layer.name][COMPUTED], columns[layer.name][COMPUTED])
             for layer in layers
         ]
-        peak_at_begin = peak = work = nothing
-        sizes = alive(layers, tile_bytes), alive(layers, tile_bytes | {source: nothing})
-        for needed, all_tiles, own_tiles in zip(scratch, *sizes, strict=True):
-            peak = np.maximum(peak, all_tiles + needed)
-            peak_at_begin = np.maximum(peak_at_begin, own_tiles + needed)
+        peak_at_begin = peak = total_macs = nothing
+        live_bytes = alive(layers, tile_bytes)
+        live_at_begin = alive(layers, tile_bytes | {source: nothing})
+        for needed, live, live_if_first in zip(scratch, live_bytes, live_at_begin, strict=True):
+            peak = np.maximum(peak, live + needed)
+            peak_at_begin = np.maximum(peak_at_begin, live_if_first + needed)
         for layer in layers:
             macs_each = multiply_accumulates_of_pixel(self._network, layer)
             total = np.multiply.outer(rows[layer.name][TOTAL], columns[layer.name][TOTAL])
-            work = work + macs_each * total
-        time = sum(
-            (self._nanoseconds(layer, held, halo_cached=halo_cached) for layer in layers), nothing
+            total_macs = total_macs + macs_each * total
+        times = (
+            self._nanoseconds(layer, ranges_along, halo_cached=halo_cached) for layer in layers
         )
-        return peak, peak_at_begin, sum(cache_bytes.values(), nothing), time, work
+        return SectionCosts(
+            peak=peak,
+            peak_at_begin=peak_at_begin,
+            caches=sum(cache_bytes.values(), nothing),
+            nanoseconds=sum(times, nothing),
+            macs=total_macs,
+        )
 
     def _pixel_bytes(self, name: str) -> int:
         layer = self._network.layer(name)
@@ -270,36 +288,44 @@ class TiledGroups:
     def _number_type(
         self, layers: Sequence[Layer], along: Sequence[Mapping[str, Sequence[Sequence[int]]]]
     ) -> Any:
-        """Return the NumPy type that holds the bytes and MACs of all sections together."""
-        most = {
+        """Return the NumPy type that holds the bytes and MACs of all sections together.
+
+        The largest number of each table bounds all products of a row and a column of a tensor.
+        """
+        most_pixels = {
             name: prod(max(max(row) for row in tables[name]) for tables in along)
             for name in along[0]
         }
-        ring_bytes = sum(2 * most[name] * self._pixel_bytes(name) for name in most)
-        spent = sum(
-            most[layer.name]
+        buffer_bytes = sum(2 * most_pixels[name] * self._pixel_bytes(name) for name in most_pixels)
+        scratch_and_macs = sum(
+            most_pixels[layer.name]
             * (
                 scratch_bytes(self._scratch, self._network, layer, 1, self._element_bytes)
                 + multiply_accumulates_of_pixel(self._network, layer)
             )
             for layer in layers
         )
-        return ranges.number_type((ring_bytes + spent) * 2 * self._layer_order.sections)
+        return ranges.number_type(
+            (buffer_bytes + scratch_and_macs) * 2 * self._layer_order.sections
+        )
 
     def _nanoseconds(
-        self, layer: Layer, held: tuple[list[Bands], ...], *, halo_cached: bool
+        self, layer: Layer, ranges_along: tuple[list[Bands], ...], *, halo_cached: bool
     ) -> Array:
-        """(D, A): the time of a layer in all tiles, for all tilings in one array operation."""
+        """Return the time of a layer in all tiles, (D, A), for all tilings in one array operation.
+
+        The tiles of all tilings along an axis are concatenated; a reduction sums those of each tiling.
+        """
         begins, lengths = [], []
-        for axis, held_rows in zip((ROWS, COLUMNS), held, strict=True):
+        for axis, ranges_by_count in zip((ROWS, COLUMNS), ranges_along, strict=True):
             tables = [
                 tile_lengths(
                     self._needs,
                     layer,
-                    fresh(tiles_of[layer.name]) if halo_cached else tiles_of[layer.name],
+                    fresh(ranges_of[layer.name]) if halo_cached else ranges_of[layer.name],
                     axis,
                 )
-                for tiles_of in held_rows
+                for ranges_of in ranges_by_count
             ]
             begins.append(np.cumsum([0, *(len(table) for table in tables[:-1])]))
             lengths.append([length for table in tables for length in table])
