@@ -347,18 +347,26 @@ def _nest(choice: _Choice, indices: Sequence[int]) -> LoopNest:
 
 
 def loop_options(order: Order, loop: NestLoop, length: int) -> list[LoopOption]:
-    """Return the tiles of filters or channels to try, largest first."""
-    bands = bands_around(order, loop)
-    if bands == 0:
+    """Return the tiles of filters or channels to try, largest first.
+
+    The array that the loop does not move is loaded again for each tile of the loops around it. So a
+    loop without tiles around this array has tiles of 1, which hold the least.
+    """
+    around = bands_around(order, loop)
+    if around == 0:
         return [LoopOption(1, 1, 1)]
     return [
-        LoopOption(tile, tile if bands == 2 else 1, -(-length // tile))
+        LoopOption(tile, tile if around == 2 else 1, -(-length // tile))
         for tile in tile_sizes(length)
     ]
 
 
 def bands_around(order: Order, loop: NestLoop) -> int:
-    """Return how many of a loop's two tile bands are around the array that it does not move."""
+    """Return how many of a loop's two bands are around the array that the loop does not move.
+
+    A loop is split into two bands of tiles, one for each array that the loop moves, in the order of
+    these arrays: 0, 1 or 2 bands precede the third array.
+    """
     (third,) = (array for array in order if loop not in MOVES[array])
     return order.index(third)
 
@@ -367,7 +375,7 @@ class AxisOptions(NamedTuple):
     """Tile sizes along rows or columns with their costs, fewest reads first.
 
     costs: (N, 6), in the order of planners.kernels.loop_nests: output positions and kernel positions
-    held, input elements held and read, rounds of the weights and of the output.
+        held, input elements held and read, rounds of the weights and of the output.
     tiles: (N, 4): of output positions in the two arrays that they move, then of kernel positions.
     """
 
@@ -399,9 +407,10 @@ class AxisTiles:
         """
         if (order, way) not in self._known:
             costs, tiles = self.every(order, way, stop)
-            # By input reads * rounds of weights * rounds of the output, then by all costs: an option
-            # is beaten by options before it only.
-            keys = costs[:, 3] * costs[:, 4] * costs[:, 5], *costs.T, *tiles.T
+            *_, input_reads, rounds_of_weights, rounds_of_output = costs.T
+            keys = input_reads * rounds_of_weights * rounds_of_output, *costs.T, *tiles.T
+            # In this order, an option is beaten by options before it only: by those of the front so
+            # far, or by earlier options of its block.
             ordered = np.lexsort(keys[::-1])
             front = np.empty(0, dtype=np.int64)
             for begin in range(0, len(ordered), BLOCK):
@@ -409,8 +418,8 @@ class AxisTiles:
                 stop.spend(OPTIONS_EFFORT)
                 block = ordered[begin : begin + BLOCK]
                 block = block[~_is_beaten(costs[block], costs[front]).any(axis=1)]
-                by_another = np.tril(_is_beaten(costs[block], costs[block]), -1).any(axis=1)
-                front = np.append(front, block[~by_another])
+                by_earlier = np.tril(_is_beaten(costs[block], costs[block]), -1).any(axis=1)
+                front = np.append(front, block[~by_earlier])
             self._known[order, way] = AxisOptions(costs[front], tiles[front])
         return self._known[order, way]
 
@@ -425,10 +434,15 @@ class AxisTiles:
         taps = _axis_loop_options(order, kernel_loop, self._kernel_tiles)
         # Cross product: each option of the output loop with each option of the kernel loop.
         outputs, taps = outputs.repeat(len(taps), axis=0), np.tile(taps, (len(outputs), 1))
-        largest, moved = (reads[..., outputs[:, 2], taps[:, 2]] for reads in self._reads)
+        *_, output_index, rounds_of_weights = outputs.T
+        *_, tap_index, rounds_of_output = taps.T
+        held_input, reads = (table[..., output_index, tap_index] for table in self._reads)
         held_output = outputs[:, arrays_moved_by(order, output_loop).index(Array.OUTPUT)]
         held_weights = taps[:, arrays_moved_by(order, kernel_loop).index(Array.WEIGHTS)]
-        costs = held_output, held_weights, largest, moved[way], outputs[:, 3], taps[:, 3]
+        costs = (
+            *(held_output, held_weights, held_input),
+            *(reads[way], rounds_of_weights, rounds_of_output),
+        )
         return AxisOptions(np.stack(costs, axis=1), np.hstack([outputs[:, :2], taps[:, :2]]))
 
 
@@ -438,18 +452,18 @@ def _axis_loop_options(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) ->
     pairs: the tile sizes to search, first the length of the loop twice. The index is the position in
     `pairs` of the tiles that the input has. Rounds: as in LoopOption.
     """
-    (length, _), bands = pairs[0], bands_around(order, loop)
+    (length, _), around = pairs[0], bands_around(order, loop)
     index_of = {pair: index for index, pair in enumerate(pairs)}
     is_input_inner = arrays_moved_by(order, loop)[1] is Array.INPUT
     options = pairs
-    if bands < 2 and not is_input_inner:
+    if around < 2 and not is_input_inner:
         # Inner tiles do not overlap, and no third array is inside them: their size saves nothing.
         options = tuple((outer, 1) for outer in dict.fromkeys(outer for outer, _ in pairs))
     rows = []
     for outer, inner in options:
         # Tiles of the outer array are cut from the whole loop, tiles of the inner array from these.
         input_tiles = (outer, inner) if is_input_inner else (length, outer)
-        rounds = tiles_of(length, *(outer, inner)[:bands])
+        rounds = tiles_of(length, *(outer, inner)[:around])
         rows.append((outer, inner, index_of[input_tiles], rounds))
     return np.array(rows, dtype=np.int64)
 
