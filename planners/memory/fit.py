@@ -261,8 +261,8 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     with_room = [method for method in methods if request.has_room_for(method)]
     in_time = [method for method in with_room if request.is_in_time(method)]
     best = _chosen(in_time, is_limited=request.ram is not None)
-    least = min(map(request.needed_ram, methods))
-    # The search neither tries all methods nor proves the bytes of its own: only the bound is a proof.
+    smallest_ram = min(map(request.needed_ram, methods))
+    # A search is not exhaustive: only the lower bound proves that no plan fits.
     if best is not None and ended is None:
         status, reason = Status.FEASIBLE, _chosen_reason(best, in_time, request)
     elif best is not None:
@@ -271,13 +271,13 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
         times = (method.nanoseconds for method in with_room)
         status, reason = Status.UNKNOWN, _too_slow(times, request)
     elif is_hopeless:
-        ends = _too_large_ends(table, lower_bound, ended, request.beside)
-        status, reason = Status.INFEASIBLE, ends
+        status = Status.INFEASIBLE
+        reason = _too_large_ends(table, lower_bound, ended, request.beside)
     elif ended is None:
-        status, reason = Status.UNKNOWN, because(FitWhy.TOO_LARGE, least=least)
+        status, reason = Status.UNKNOWN, because(FitWhy.TOO_LARGE, least=smallest_ram)
     else:
         status = Status.UNKNOWN
-        reason = because(FitWhy.TOO_LARGE_BY_THEN, end=ended, least=least)
+        reason = because(FitWhy.TOO_LARGE_BY_THEN, end=ended, least=smallest_ram)
     return _answer_about(
         methods,
         request,
@@ -636,11 +636,12 @@ def fit_of(
 
 def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
     """Return where inputs and results are stored, as the options of `csdf fit` name it."""
-    outside = {buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL}
+    external = {buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL}
     inputs = {layer.name for layer in network.inputs}
-    source = EXTERNAL if inputs & outside else RESIDENT
-    made = {stage.result for group in plan.groups for stage in group.stages}
-    arrives = plan.groups[0].streamed_input is not None and not plan.is_copied(0)
-    is_streamed = arrives or bool(inputs & made)
-    source = ROWS if is_streamed else source
-    return source, EXTERNAL if outside - inputs else RESIDENT
+    output = EXTERNAL if external - inputs else RESIDENT
+    # An input by rows is streamed into the first group, or collected by a stage of its own.
+    is_streamed = plan.groups[0].streamed_input is not None and not plan.is_copied(0)
+    results_of_stages = {stage.result for group in plan.groups for stage in group.stages}
+    if is_streamed or inputs & results_of_stages:
+        return ROWS, output
+    return EXTERNAL if inputs & external else RESIDENT, output
