@@ -70,4 +70,4 @@ def test_tiles_improve_few_points_and_by_little():
     assert f"Of {points} points tiles improve {improved}." in kept()
     page = Path(tiles.__file__).parents[1] / "docs" / "fit.md"
     text = " ".join(page.read_text().split())
-    assert f"Of {points} points of the Pareto fronts tiles improve {improved}," in text
+    assert f"improve at most {improved} of {points} points of the Pareto fronts" in text
