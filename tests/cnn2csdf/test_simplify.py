@@ -189,11 +189,10 @@ def test_a_sum_that_is_quantised_is_no_bias():
 
 def test_a_constant_with_more_dims_than_a_product_is_no_bias():
     builder = NetworkBuilder("dims")
-    dense = builder.add(op.MatrixProduct(units=6), builder.input((8, 4)))
+    dense = builder.add(op.MatrixProduct(units=6, has_bias=False), builder.input((8, 4)))
     builder.output(builder.add(op.Elementwise(function="add", constant=(1, 1, 6)), dense))
-    network = builder.network()
-    model = Model(network=network, weights=random_weights(network, 0))
-    assert_same_outputs(model, REWRITES["fuse-bias"](model))
+    model = Model(network=builder.network())
+    assert REWRITES["fuse-bias"](model) is model
 
 
 def test_a_layer_that_another_one_reads_keeps_its_output():
