@@ -91,9 +91,10 @@ def loops(
 ) -> Loops:
     """Return how often each loop of the kernels of a layer runs in a frame.
 
-    element_bytes: of the computed elements: 4 are real numbers, fewer are integers. ring: columns of
-    the ring buffer of the input; 0 where rows are stored whole. adds_up: whether the input is
-    accumulated row by row.
+    element_bytes: of the computed elements: REAL_BYTES count as real numbers, fewer as integers. So
+    kernels of 32-bit integers count as those of real numbers, under another name. ring: columns of the
+    ring buffer of the input; 0 where rows are stored whole. adds_up: whether the input is accumulated
+    row by row.
 
     A 1x1 convolution of int8 from 8 to 16 channels, on 4 pixels, has for example 512 "products", 16
     "blocks" of 4 filters and 32 "words" of 4 values, all of the kernel "Convolution".
@@ -147,8 +148,9 @@ def tabulated_loops(
     """Return the loops of a layer by kernels of a table of instructions.
 
     A kernel of weights of two bytes, or with a zero point, that the table lacks counts as the kernel of
-    other weights. If the table lacks a function after a known kernel, the elements count; if it lacks
-    the kernel, the operations and elements of the layer. Both are loops of UNKNOWN_KERNEL.
+    other weights. All further kernels that the table lacks count together, as loops of UNKNOWN_KERNEL:
+    the elements, if these kernels are functions after a known kernel; else the operations and elements
+    of the layer.
     """
     loops_of: Counter[tuple[str, str]] = Counter()
     for (kernel, loop), number in kernel_loops.items():
@@ -158,15 +160,15 @@ def tabulated_loops(
     unknown = {kernel for kernel, _ in loops_of} - table.keys()
     if not unknown:
         return loops_of
-    tabulated = {loop: number for loop, number in loops_of.items() if loop[0] not in unknown}
+    known_loops = {loop: number for loop, number in loops_of.items() if loop[0] not in unknown}
     if all(kernel.startswith(EPILOGUE_PREFIX) for kernel in unknown):
         elements = sum(loops_of[kernel, "elements"] for kernel in unknown)
-        substitutes = {"operations": elements, "read": elements}
+        unknown_loops = {"operations": elements, "read": elements}
     else:
         inputs = network.input_shapes(layer)
         moved = moved_elements(inputs, layer.shape)
-        substitutes = {"operations": operations(layer, inputs), **moved}
-    return tabulated | {(UNKNOWN_KERNEL, loop): number for loop, number in substitutes.items()}
+        unknown_loops = {"operations": operations(layer, inputs), **moved}
+    return known_loops | {(UNKNOWN_KERNEL, loop): number for loop, number in unknown_loops.items()}
 
 
 def kernels_without_counts(
@@ -199,18 +201,18 @@ def _kernel_name(family: str, layer: Layer, element_bytes: int, source: Layer | 
     - .zeros: weights with zero points, `Convolution.zeros`
     - .halves: real weights of two bytes, `FullyConnected.real.halves`, which `loops` appends
     """
+    # A conversion has an input of another type; inputs of all other operators have that of the result.
     input_bytes, types = element_bytes, layer.quantization
     if layer.operator.converts and source is not None:
         input_bytes, types = source.element_bytes, types or source.quantization
     single = ".single" if types is not None and not types.is_fixed_point else ""
-    if element_bytes == REAL_BYTES and layer.quantization is not None:  # integers of 32 bits
-        return f"{family}.wide"
-    if element_bytes == REAL_BYTES:
+    gives_real = element_bytes == REAL_BYTES and layer.quantization is None
+    stored_bytes = types.element.bytes if types is not None else input_bytes
+    if gives_real:
         return f"{family}.real" if input_bytes == REAL_BYTES else f"{family}.to real{single}"
-    if input_bytes == REAL_BYTES:
+    if input_bytes == REAL_BYTES and element_bytes < REAL_BYTES:
         return f"{family}.from real{single}"
-    stored_bytes = types.element.bytes if types else input_bytes
-    if not element_bytes == input_bytes == stored_bytes:
+    if element_bytes == REAL_BYTES or not element_bytes == input_bytes == stored_bytes:
         return f"{family}.wide"
     return _integer_kernel(family, layer, single, is_short=element_bytes == Element.INT16.bytes)
 
@@ -218,16 +220,18 @@ def _kernel_name(family: str, layer: Layer, element_bytes: int, source: Layer | 
 def _integer_kernel(family: str, layer: Layer, single: str, *, is_short: bool) -> str:
     """The name of a kernel whose input and output are integers of one size.
 
-    Products of matrices in fixed point, or of int16, are computed by the kernel of convolutions.
+    single: ".single" if integers are rescaled in single precision, else empty.
     """
     operator = layer.operator
-    # Functions of 8-bit integers, except limits, are lookup tables; so are conversions by floats.
-    is_function = operator.has_lookup_table and operator.is_scalar_function
-    has_table = bool(single) if operator.converts else is_function and operator.limits is None
+    if operator.converts:
+        has_table = bool(single)
+    else:
+        is_function = operator.has_lookup_table and operator.is_scalar_function
+        has_table = is_function and operator.limits is None  # limits are compared
     if has_table and not is_short:
         return TABLE_KERNEL
     if family == PRODUCT_KERNEL and (not single or is_short):
-        family = "Convolution"
+        family = "Convolution"  # its kernel computes these products of matrices, too
     short = ".short" if is_short else ""
     if operator.moves and operator.joined_axis is None:
         return family + short
@@ -249,15 +253,20 @@ def _epilogue_loops(shape: Shape, operators: Sequence[op.Operator]) -> dict[tupl
 def _with_halves(counts: Counts, channels: int) -> Counts:
     """The loops of a floating-point kernel, if its weights have two bytes.
 
-    A block of 16 filters is computed as two blocks of 8, depthwise channels in blocks of 8 only.
+    Filters are computed in blocks of 8, two for a block of 16 of other weights; depthwise channels in
+    blocks of the lanes of a vector, the last perhaps not full.
     """
     large, small = REAL_FILTER_BLOCKS
-    if f"values of {large}" in counts:
+    computes_filters = f"values of {large}" in counts
+    computes_depthwise = f"taps of {CHANNELS_IN_VECTOR}" in counts
+    if computes_filters:
         for loop in ("values", "rows"):
             counts[f"{loop} of {small}"] += 2 * counts.pop(f"{loop} of {large}")
-    elif f"taps of {CHANNELS_IN_VECTOR}" in counts:
-        taps, blocks = counts["products"] // channels, -(-channels // CHANNELS_IN_VECTOR)
-        return {"places": counts["places"], "products": counts["products"], "taps": taps * blocks}
+    elif computes_depthwise:
+        blocks = -(-channels // CHANNELS_IN_VECTOR)
+        taps_of_channel = counts["products"] // channels
+        places, products = counts["places"], counts["products"]
+        return {"places": places, "products": products, "taps": taps_of_channel * blocks}
     return counts
 
 
