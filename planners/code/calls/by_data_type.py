@@ -4,10 +4,9 @@ A quantised network may contain floating-point layers, and layers that quantise 
 from the frame (dynamic range). A library of integers therefore has two sets of tables: its own, and
 those of its floating-point layers (`RealTables`), in which functions and types are renamed.
 
-Contents: `LayerCalls` selects the calls of a stage; `ChannelBlocks` are the numbers of a stage tiled by
-channel, which calls variants of the kernels: in C a channel block is a `share`, and a layer tiled by
-channel is `sliced`; `steps_of` has the elementwise operators after a layer, which become steps on its
-output rows, in place.
+`LayerCalls` selects the calls of a stage. The layers of a stage tiled by channel compute one block of
+channels (`ChannelBlocks`) at a time, by variants of the kernels. Elementwise operators after a layer
+become steps on its output rows, in place (`steps_of`).
 """
 
 from __future__ import annotations
@@ -85,10 +84,13 @@ class LayerCalls:
                 "TensorFlow Lite does, beside some in single precision, as ONNX Runtime does"
             )
         self.is_single = bool(self._dynamic) or False in are_in_fixed_point
-        # A library with int8 tensors has an arena of bytes; its int16 tensors take two elements each.
-        is_short = all(quantization.element is Element.INT16 for quantization in types)
-        self.is_short = self.is_integer and is_short and not self._dynamic
-        self.unit = (2 if self.is_short else 1) if self.is_integer else REAL
+        has_bytes = bool(self._dynamic) or any(
+            quantization.element is not Element.INT16 for quantization in types
+        )
+        self.is_short = self.is_integer and not has_bytes
+        self.unit = REAL
+        if self.is_integer:
+            self.unit = 1 if has_bytes else 2  # an int16 tensor takes two units of one byte
         self.steps: list[str] = []
         self.real_steps: list[str] = []
         tables.weights_have_zeros = sums_have_zeros(self._network)
@@ -138,7 +140,7 @@ class LayerCalls:
         return REAL if self._gives_reals(layer) else layer.element_bytes
 
     def slots(self, node: LayerNode) -> int:
-        """Return arena elements per computed element: 4 for float in an int8 library."""
+        """Return the units of the arena that an element takes: 4 for float in an int8 library."""
         return node.element.bytes // self.unit
 
     def stage_calls(
@@ -151,22 +153,17 @@ class LayerCalls:
     ) -> list[KernelCall]:
         """Return the calls of the layers of a stage.
 
-        mode: of the stage, as frame.c enumerates them. In BY_PARTS layers compute channel by channel
-        block, in INTO_SUMS a layer accumulates its input row by row, in BY_CHANNELS a convolution and
-        a reduction compute channel by channel; in the others each layer computes rows. blocks: the
-        channel blocks of layers in stages of mode BY_PARTS. is_stored: whether blocks of the result
-        are stored in slow memory.
+        mode: of the stage, as frame.c enumerates modes. In BY_PARTS layers compute a block of channels
+        at a time, up to the accumulating layer; in INTO_SUMS a layer accumulates its input row by row;
+        in BY_CHANNELS a convolution and a reduction compute channel by channel; in all others layers
+        compute rows. blocks: the channel blocks of layers in stages of mode BY_PARTS. is_stored:
+        whether the result is stored in slow memory.
         """
         calls: Sequence[KernelCall]
         first = nodes[0]
         match mode:
             case "BY_PARTS":
-                calls = [
-                    self._block_call(node, blocks[node.layer.name])
-                    if node.layer.name in blocks
-                    else self._call(node)
-                    for node in nodes
-                ]
+                calls = [self._call(node, blocks.get(node.layer.name)) for node in nodes]
             case "INTO_SUMS":
                 calls = [sums_call(first) if first.is_real else integer_sums_call(first)]
             case "BY_CHANNELS":
@@ -179,8 +176,15 @@ class LayerCalls:
                     calls = [self._cmsis_nn.call(first, calls[0])]
         return [self._as_written(node, call) for node, call in zip(nodes, calls, strict=True)]
 
-    def _call(self, node: LayerNode, packed: Array | None = None) -> KernelCall:
-        """Return the call of a layer that computes rows. packed: filters in the order of the kernel."""
+    def _call(self, node: LayerNode, blocks: ChannelBlocks | None = None) -> KernelCall:
+        """Return the call that computes rows of a layer, or of one of its channel blocks."""
+        return self._whole_call(node) if blocks is None else self._block_call(node, blocks)
+
+    def _whole_call(self, node: LayerNode, packed: Array | None = None) -> KernelCall:
+        """Return the call that computes rows of all channels.
+
+        packed: filters in the order of the kernel; None for the usual order.
+        """
         operator, tensors = node.layer.operator, {node.layer.name, *node.layer.inputs}
         if operator.run_time_result is None and tensors.isdisjoint(self._dynamic):
             return (call_of if node.is_real else integer_call)(node, packed)
@@ -194,19 +198,23 @@ class LayerCalls:
         )
 
     def _as_written(self, node: LayerNode, call: KernelCall) -> KernelCall:
-        """Return the call with the names that its function and type have in the library.
+        """Return the call with the names of its function and type in the library, which then has them.
 
-        A layer that converts integers to floating point calls a variant of its kernel that finishes
-        with floating-point steps, if steps follow the layer.
+        In a quantised library, kernels of floating point have names of their own. A layer that converts
+        integers to floating point calls a variant of its kernel that also runs the floating-point steps
+        after the layer, if there are any.
         """
-        if node.layer.epilogue and self._gives_reals(node.layer) and not node.is_real:
-            finishing = KernelCall(f"{call.function}_and_finish", call.parameters)
-            self.tables.wanted |= {call.function, finishing.function}
+        converts_to_reals = self._gives_reals(node.layer) and not node.is_real
+        if converts_to_reals and node.layer.epilogue:
+            with_steps = KernelCall(f"{call.function}_and_finish", call.parameters)
+            self.tables.wanted |= {call.function, with_steps.function}
             self.real_tables.wanted.add("finish_behind")
-            return finishing
+            return with_steps
         if call.function != NULL:
             node.tables.wanted.add(call.function)
-        return KernelCall(*map(as_real, call)) if self.is_integer and node.is_real else call
+        if self.is_integer and node.is_real:
+            return KernelCall(as_real(call.function), as_real(call.parameters))
+        return call
 
     def _block_call(self, node: LayerNode, blocks: ChannelBlocks) -> KernelCall:
         """Return the call that computes a channel block of a layer.
@@ -217,12 +225,13 @@ class LayerCalls:
         bank, packed = node.layer.operator.filter_bank, None
         if bank is not None:
             packing = packed_filters if node.is_real else packed_rows
-            filters_of_blocks = blocks.split(node.weights["kernel"], bank.groups)
+            filters_of_blocks = blocks.filters_of_each(node.weights["kernel"], bank.groups)
             packed = np.concatenate([packing(filters, 1) for filters in filters_of_blocks])
-        whole = self._call(node, packed)
+        whole = self._whole_call(node, packed)
         function = "sum_parts" if blocks.accumulates else BLOCK_KERNELS.get(whole.function)
         if function is None:
             raise node.refusal("in parts of its channels")
+        # In C the structure of a layer in channel blocks is `sliced`; `share` has their channels.
         return node.call(
             function,
             "sliced",
@@ -304,9 +313,10 @@ BLOCK_KERNELS = {  # the kernel of a whole layer: the kernel of a channel block
 class ChannelBlocks:
     """The channel blocks of a layer in a stage tiled by channel.
 
-    channels: the tiled channels, of the result or, for the accumulating layer, of the input.
-    block_channels: channels of each block but the last with channels. count: the number of blocks, of
-    which the last may be empty: 5 channels in 4 blocks are 2, 2, 1 and 0.
+    channels: all channels of the blocks: of the result or, for the accumulating layer, of the input.
+    block_channels: channels of a block; of the last blocks perhaps fewer, or none: 5 channels in 4
+    blocks of 2 are 2, 2, 1 and 0.
+    count: the number of blocks.
     accumulating_index: of the accumulating layer in the stage; accumulates: whether it is this layer.
     """
 
@@ -316,12 +326,15 @@ class ChannelBlocks:
     accumulating_index: int
     accumulates: bool
 
-    def split(self, filters: Array, groups: int) -> list[Array]:
-        """Return the filters of each block: their inputs in the block, if the layer accumulates."""
+    def filters_of_each(self, filters: Array, groups: int) -> list[Array]:
+        """Return the filters of each block; of the accumulating layer, their weights of its inputs.
+
+        Where a block has filters of several groups, those of each group are an array of their own.
+        """
         bounds = {*range(0, self.channels, self.block_channels), self.channels}
         if self.accumulates:
             return [filters[:, first:end] for first, end in pairwise(sorted(bounds))]
-        bounds |= {*range(0, len(filters), len(filters) // groups)}  # filters of one group only
+        bounds |= {*range(0, len(filters), len(filters) // groups)}
         return [filters[first:end] for first, end in pairwise(sorted(bounds))]
 
 

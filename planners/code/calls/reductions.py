@@ -1,13 +1,13 @@
 """C calls for reductions, softmax, normalisations by statistics of the tensor, and matrix products.
 
 The kernels have three nested loops, so they view a tensor as three axes. A feature map has channels,
-rows and columns, of which any may be reduced. Of any other tensor the reduced axes are consecutive.
-They are the second axis, those before them the first, those after them the third: a tensor of
+rows and columns, of which any may be reduced. Of any other tensor the reduced axes are consecutive:
+together they are the second axis, those before them the first, those after them the third. A tensor of
 2 x 3 x 4 x 5 that is reduced over axes 1 and 2 has 2, 12 and 5 elements along the three.
 
-The address of an element is that of its row plus index times stride for each axis. A kernel asks for
-the address of a row of a map by its number, because the row may be in a ring buffer. So the rows of a
-map have stride 0. A tensor that is no map is one row.
+The address of an element is that of its row plus index times stride for each axis. A kernel looks up
+the address of a row of a map by its number, because the row may be in a ring buffer, so the rows of a
+map have stride 0. A tensor that is no map is one row, and so is a map of one row in a result.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ class ReductionAxes(NamedTuple):
     """A tensor viewed with three axes: their sizes, and their strides (steps) in elements.
 
     In a result, reduced axes have the size of the input and stride 0.
+    looks_up_rows: whether the kernel looks up the address of each row of a map (`is_map` in C).
     """
 
     sizes: tuple[int, int, int]
     steps: tuple[int, int, int]
-    is_map: bool
+    looks_up_rows: bool = False
 
     def fields(self, name: str) -> Fields:
         """Return the fields of the strides of a tensor of that name in C."""
-        return {f"{name}_steps": self.steps, f"{name}_is_map": self.is_map}
+        return {f"{name}_steps": self.steps, f"{name}_is_map": self.looks_up_rows}
 
 
 def _three_axes(shape: Shape, reduced: Sequence[int]) -> ReductionAxes:
@@ -47,21 +48,21 @@ def _three_axes(shape: Shape, reduced: Sequence[int]) -> ReductionAxes:
     dims = shape.dims
     if shape.is_map:
         channels, height, width = dims
-        return ReductionAxes((channels, height, width), (1, 0, channels), is_map=True)
+        return ReductionAxes((channels, height, width), (1, 0, channels), looks_up_rows=True)
     first, end = reduced[0], reduced[-1] + 1
     return _contiguous((prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])))
 
 
 def _contiguous(sizes: tuple[int, int, int]) -> ReductionAxes:
     """Axes of these sizes of a tensor in contiguous memory, the last the fastest."""
-    return ReductionAxes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
+    return ReductionAxes(sizes, (sizes[1] * sizes[2], sizes[2], 1))
 
 
 def _input_axes(node: LayerNode, reduced: Sequence[int]) -> tuple[ReductionAxes, tuple[bool, ...]]:
     """The three axes of the input, and which of them are reduced."""
     shape = node.inputs[0]
-    is_one_range = bool(reduced) and [*reduced] == [*range(reduced[0], reduced[-1] + 1)]
-    if not is_one_range and not (shape.is_map and reduced):
+    consecutive = [*range(reduced[0], reduced[-1] + 1)] if reduced else []
+    if not reduced or not (shape.is_map or [*reduced] == consecutive):
         raise node.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
     is_reduced = (False, True, False)
     if shape.is_map:
@@ -84,19 +85,20 @@ def cube_fields(node: LayerNode, reduced: Sequence[int], to: ReductionAxes | Non
 def result_axes(node: LayerNode, reduced: Sequence[int], *, keeps: bool) -> ReductionAxes:
     """Return the axes of the result of a reduction. keeps: reduced axes stay, with size 1."""
     source, is_reduced = _input_axes(node, reduced)
-    is_map = node.inputs[0].is_map
-    if node.layer.shape.is_map and not is_map:
+    result = node.layer.shape
+    if result.is_map and not node.inputs[0].is_map:
         raise node.refusal("that makes feature maps of a tensor of more axes")
-    if node.layer.shape.is_map and keeps:
-        strides = [1, 0, node.layer.shape.channels]
-        is_map = not is_reduced[1]  # a map of one row has no other rows to ask for
+    is_map_with_axes = result.is_map and keeps
+    if is_map_with_axes:
+        strides = [1, 0, result.channels]
     else:
         sizes = zip(is_reduced, source.sizes, strict=True)
-        strides, is_map = strides_of([1 if flag else size for flag, size in sizes]), False
-    channel, row, column = (
+        strides = strides_of([1 if flag else size for flag, size in sizes])
+    first, second, third = (
         0 if flag else stride for flag, stride in zip(is_reduced, strides, strict=True)
     )
-    return ReductionAxes(source.sizes, (channel, row, column), is_map)
+    looks_up_rows = is_map_with_axes and not is_reduced[1]
+    return ReductionAxes(source.sizes, (first, second, third), looks_up_rows)
 
 
 def _reduced(node: LayerNode, function: str, axes: Sequence[int], *, keeps: bool) -> KernelCall:
@@ -213,16 +215,17 @@ def product_fields(node: LayerNode, units: int | None, elements: int = 1) -> Fie
         raise node.refusal("of tensors of different numbers of axes")
     left, result = _matrices(node.inputs[0]), _matrices(node.layer.shape)
     batches, rows, columns = result.sizes
-    right = ReductionAxes((0, 0, 0), (0, 0, 0), is_map=False)
+    right = ReductionAxes((0, 0, 0), (0, 0, 0))  # unread where the right matrix is weights
     if units is None:
         right = _matrices(node.inputs[1])
-        if left.sizes[0] != batches or right.sizes[0] not in (1, batches):
+        right_batches, _, _ = right.sizes
+        if left.sizes[0] != batches or right_batches not in (1, batches):
             raise node.refusal("of batches of different sizes")
-        if right.sizes[0] == 1:  # the same matrix for each batch
+        if right_batches == 1:  # the same matrix for each batch
             right = right._replace(steps=(0, *right.steps[1:]))
     sizes = {"batches": batches, "rows": rows, "inner": left.sizes[2], "columns": columns}
-    to_batch, to_row, to_column = (elements * step for step in result.steps)
-    to = result._replace(steps=(to_batch, to_row, to_column))
+    batch_step, row_step, column_step = (elements * step for step in result.steps)
+    to = result._replace(steps=(batch_step, row_step, column_step))
     return {**sizes, **left.fields("left"), **right.fields("right"), **to.fields("to")}
 
 

@@ -16,7 +16,7 @@ Terms, which are also names in the C structure `scaling`:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -45,12 +45,12 @@ def limits_of(node: LayerNode, operator: op.Operator) -> tuple[int, int]:
     result = node.layer.quantization
     if result is None or not node.layer.operator.converts:
         result = result_type(node)
-    bounds = operator.limits
-    if bounds is None:
+    limits = operator.limits
+    if limits is None:
         raise node.refusal(f"of quantised integers with {operator.in_words()} behind it")
     least, most = (
-        bound if np.isinf(limit) else int(quantized(np.array(limit), result))
-        for limit, bound in zip(bounds, _ends_of(result), strict=True)
+        end if np.isinf(limit) else int(quantized(np.array(limit), result))
+        for limit, end in zip(limits, _ends_of(result), strict=True)
     )
     return least, most
 
@@ -116,9 +116,8 @@ def scaling(node: LayerNode, role: str, *, reads_initial_sums: bool = True) -> F
     with initial sums. Fields that only some libraries need, such as zero points of weights, are in
     those libraries only; a kind of sums that all layers have is compiled into the kernels instead.
     """
-    weights, input_types, result = stored_type(node, role), input_type(node), result_type(node)
+    weights, source, result = stored_type(node, role), input_type(node), result_type(node)
     is_short, is_fixed_point = result.element is Element.INT16, result.is_fixed_point
-    arrays = derived_arrays(node.layer, node.input_types)
     bias = NULL
     if "bias" in node.weights:
         bias = node.symbol("bias", node.weights["bias"].astype(np.int64 if is_short else np.int32))
@@ -128,23 +127,34 @@ def scaling(node: LayerNode, role: str, *, reads_initial_sums: bool = True) -> F
     fields |= {name: node.derived(name) for name in names}
     if is_short and is_fixed_point:  # without zero points
         scatters = node.layer.operator.scatters_products
-        fields |= {"zero_in": 0, "is_wide": scatters or has_wide_sums(input_types, node.weights)}
+        fields |= {"zero_in": 0, "is_wide": scatters or has_wide_sums(source, node.weights)}
     else:
-        fields |= zero_fields(input_types, result)
+        fields |= zero_fields(source, result)
     fields |= limit_fields(node)
     if node.tables.weights_have_zeros:
         fields["zero_with"] = weights.zero_point
+    arrays = derived_arrays(node.layer, node.input_types)
     if is_fixed_point and node.tables.sums_round_once:
         fields["rounds_once"] = layer_rounds_once(node.layer)
         fields["further"] = node.derived("further") if "further" in arrays else NULL
-    kind = SumKind(has_small_factors=False, has_narrow_sums=False)
-    if is_fixed_point and not is_short and int(arrays["exponents"].max()) < 0:
-        is_narrow = _are_narrow(node, role, arrays["multipliers"])
-        kind = SumKind(has_small_factors=True, has_narrow_sums=is_narrow)
+    kind = _sum_kind(node, role, arrays)
     node.tables.sum_kinds.add(kind)
     if node.tables.sums_are_mixed:
         fields |= kind._asdict()
     return {"to": fields}
+
+
+def _sum_kind(node: LayerNode, role: str, arrays: Mapping[str, Array]) -> SumKind:
+    """The kind of the sums of a layer: no assembly reads sums of int16 or in single precision.
+
+    role: of the weights. arrays: the derived arrays of the layer, with the multipliers of its sums.
+    """
+    result = result_type(node)
+    if result.element is Element.INT16 or not result.is_fixed_point:
+        return SumKind(has_small_factors=False, has_narrow_sums=False)
+    are_small = int(arrays["exponents"].max()) < 0  # all factors are below 1/2
+    are_narrow = are_small and _are_narrow(node, role, arrays["multipliers"])
+    return SumKind(has_small_factors=are_small, has_narrow_sums=are_narrow)
 
 
 def limit_fields(node: LayerNode) -> dict[str, int]:
@@ -154,9 +164,10 @@ def limit_fields(node: LayerNode) -> dict[str, int]:
 
 
 def bias_after_initial_sums(node: LayerNode, bias: str, initial_sums: str) -> str:
-    """Return the field `bias`, after the field `folded` of initial sums if a target may have Helium.
+    """Return the text of the field `bias`; if a target may have Helium, of `folded` and `bias`.
 
-    The macro FOLDED (`planners.code.machines`) is empty where C is compiled without Helium.
+    The structure has the field `folded`, of initial sums, only in C for Helium. For other
+    machines the macro FOLDED (`planners.code.machines`) is empty, which drops the field.
     """
     return f"FOLDED({initial_sums}) {bias}" if node.tables.has_helium else bias
 
