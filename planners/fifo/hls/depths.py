@@ -35,12 +35,12 @@ STEPPED = ("bram", "lut")  # objectives that cost in steps
 # Rounds in which the set of groups that are memories is corrected by the depths found for it.
 MOST_ROUNDS = 8
 # Shares of the effort of a search, in this order; each is a share of the remaining effort.
-FEW = 0.25  # depths with few block RAMs
-FIRST = 0.1  # further initial depths, and groups that are memories in every solution
-SHARE = 0.8  # fewest bits, before other objectives
-BEGINNING = 0.3  # fewest bits, before a cost that is a step function
+FEW_MEMORIES = 0.25  # depths with few block RAMs
+PREPARATION = 0.1  # further initial depths, and groups that are memories in every solution
+FEWEST_BITS = 0.8  # depths with the fewest bits, for one set of memories
+BEFORE_STEPS = 0.3  # depths with the fewest bits, before the search of a cost in steps
 POINTS = 8  # of a front in bits
-FASTEST = 0.25  # seconds of effort for the fastest point of an incomplete front
+FASTEST_POINT = 0.25  # seconds of effort for the fastest point of an incomplete front
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def sized(
     """
     if objective not in STEPPED:
         return _FewestBits(model, goal, objective, stop, is_full_rate=is_full_rate).answer()
-    part = stop.part(share=BEGINNING)
+    part = stop.part(share=BEFORE_STEPS)
     begin = _FewestBits(model, goal, "bits", part, is_full_rate=is_full_rate).answer()
     if begin.status in (Status.INFEASIBLE, Status.UNKNOWN):
         return begin
@@ -179,7 +179,7 @@ class _FewestBits:
         ample = tuple(max(LEAST_DEPTH, words) for words in model.words)
         for depths in (occupied_depths(model, spend), ample, model.source_depths):
             if self._initial:
-                spend = self._stop.part(share=FIRST).charge
+                spend = self._stop.part(share=PREPARATION).charge
             with suppress(*(ENDS if self._initial else ())):
                 cycles = model.outcome(depths, spend=spend).cycles
                 is_enough = self._is_enough(cycles)
@@ -198,7 +198,7 @@ class _FewestBits:
                 self._take(depths)
             self._take(self._with_few_memories())
             # Groups that are memories in every answer are memories in the relaxation too.
-            forced = _forced_memories(model, self._goal, self._stop.part(share=FIRST))
+            forced = _forced_memories(model, self._goal, self._stop.part(share=PREPARATION))
             cycles = self._fewest_cycles_with(forced)
             if not self._is_enough(cycles):
                 if not self._is_full_rate or cycles is None:
@@ -206,7 +206,7 @@ class _FewestBits:
                 self._goal = cycles
                 continue
             # Relaxation: shift registers are faster than memories, so these bits are a lower bound.
-            bounding = self._sized_with(forced, SHARE)
+            bounding = self._sized_with(forced)
             self._bound, self._reason = bounding.lower_bound, bounding.reason
             # The relaxed answer also holds with its true memories: it is optimal.
             if self._take(bounding.depths):
@@ -216,7 +216,7 @@ class _FewestBits:
             memories = [old or new for old, new in zip(memories, deep, strict=True)]
             cycles = self._fewest_cycles_with(memories)
             if self._is_enough(cycles):
-                self._take(self._sized_with(memories, SHARE).depths)
+                self._take(self._sized_with(memories).depths)
             if self._best is not None:
                 break
             if self._is_full_rate and self._goal is not None:
@@ -225,7 +225,7 @@ class _FewestBits:
 
     def _with_few_memories(self) -> Depths | None:
         """Return depths with the fewest block RAMs, reduced; None if not found in time."""
-        stop = self._stop.part(share=FEW)
+        stop = self._stop.part(share=FEW_MEMORIES)
         try:
             cheapest = _CallSearch(self._model, "bram", stop).cheapest(self._goal)
         except ENDS:
@@ -238,7 +238,7 @@ class _FewestBits:
         spend = self._stop.charge
         return self._model.outcome(unbounded, memories=memories, spend=spend).cycles
 
-    def _sized_with(self, memories: Sequence[bool], share: float) -> Sizing:
+    def _sized_with(self, memories: Sequence[bool]) -> Sizing:
         """Return the fewest bits with these groups as memories and all others as shift registers."""
         model = self._model
         start = self._best or (self._initial[0] if self._initial else None)
@@ -249,7 +249,7 @@ class _FewestBits:
         sizing = smallest_depths(
             CallGraph(model, memories),
             None if self._goal is None else Fraction(max(1, self._goal)),
-            stop=self._stop.part(share=share),
+            stop=self._stop.part(share=FEWEST_BITS),
             weights=[model.price(index, 1, self._objective) for index in range(len(memories))],
             known=start or tuple(max(LEAST_DEPTH, words) for words in model.words),
         )
@@ -434,7 +434,7 @@ def _stepped_front(
     except ENDS as end:
         is_complete = False
         reason = reason_of(end)
-        part = stop.finishing().part(effort=FASTEST)
+        part = stop.finishing().part(effort=FASTEST_POINT)
         fastest = _FewestBits(model, minimum, "bits", part, is_full_rate=True).answer()
         if fastest.depths and (not points or (fastest.cycles or 0) < (points[-1].cycles or 0)):
             cost = total_cost(model, fastest.depths, objective)
