@@ -212,12 +212,15 @@ class Convolution(WindowOfRows):
         part: OutputRows,
         types: tuple[Quantization, Quantization, Quantization],
     ) -> Array:
-        """The product of the elements of each window with the kernel as a matrix."""
+        """Return the products of the windows with the kernel, as a matrix product of the runtime.
+
+        The columns of a window are in the order (taps, channels), in which the runtime sums them.
+        """
         size, taps = (part.rows, part.shape.width), prod(self.window.kernel)
         windows = unfolded(cells, self.window, *size).reshape(-1, taps, prod(size))
-        matrix = weights["kernel"].reshape(self.filters, -1, taps).swapaxes(1, 2)
         left = windows.transpose(2, 1, 0).reshape(prod(size), -1)  # pixels x (taps, channels)
-        right = matrix.reshape(self.filters, -1).T
+        kernel = weights["kernel"].reshape(self.filters, -1, taps).swapaxes(1, 2)
+        right = kernel.reshape(self.filters, -1).T  # (taps, channels) x filters
         product = multiplied(left, right, weights.get("bias"), types, self.block)
         return product.T.reshape(self.filters, *size)
 
@@ -405,11 +408,11 @@ class Pooling(MaximumOrMean, WindowOfRows, WindowsOfChannels):
     def _counts(self, part: OutputRows) -> NDArray[np.int64]:
         """The number of cells of each window that count in the mean; at least 1."""
         window, shape, counts_of_axes = self.window, part.inputs[0].shape, []
-        for axis, places, length in (
+        for axis, positions, length in (
             (window.rows, np.arange(part.begin, part.end), shape.height),
             (window.columns, np.arange(part.shape.width), shape.width),
         ):
-            starts = places * axis.stride - axis.before
+            starts = positions * axis.stride - axis.before
             cells = starts[:, None] + np.arange(axis.kernel) * axis.dilation
             low = -axis.before if self.counts_padding else 0
             high = length + (axis.after if self.counts_padding else min(axis.after, 0))
@@ -420,8 +423,8 @@ class Pooling(MaximumOrMean, WindowOfRows, WindowsOfChannels):
     def _reduced(self, cells: Array, combine: np.ufunc, part: OutputRows) -> Array:
         """Combine the rows of each window, then the columns."""
         axes = ((self.window.rows, part.rows), (self.window.columns, part.shape.width))
-        for number, (axis, places) in enumerate(axes):
-            extent = (places - 1) * axis.stride + 1
+        for number, (axis, count) in enumerate(axes):
+            extent = (count - 1) * axis.stride + 1  # from the first window to the last
             taps = [
                 cells[:, *(slice(None),) * number, start : start + extent : axis.stride]
                 for start in range(0, axis.extent, axis.dilation)

@@ -181,17 +181,18 @@ def _dilated(graph: TfliteGraph, section: _Section) -> _Form:
     if crop.sizes != blocks.sizes:
         raise _NotExactError
     axes = _axes_of_blocks(graph, section, blocks)
-    cropped_first = _ends_cropped_first(graph, section, blocks.ends, crop.ends)
+    # Pixels that the section does not compute, because its end crops them; the end crops the others.
+    left_out = _ends_cropped_first(graph, section, blocks.ends, crop.ends)
     tensors = list(graph.tensors)
-    for number, positions in axes.items():
+    for number, axes_of_blocks in axes.items():
         dims = [1, *graph.tensors[number].dims[1:]]
-        for axis, size, lost in zip(positions, blocks.sizes, cropped_first, strict=True):
-            dims[axis] = dims[axis] * size - sum(lost)
+        for axis, size, ends in zip(axes_of_blocks, blocks.sizes, left_out, strict=True):
+            dims[axis] = dims[axis] * size - sum(ends)
         tensors[number] = replace(tensors[number], dims=tuple(dims))
     nodes: dict[int, Sequence[TfliteNode]] = {}
-    nodes[id(split)] = _with_ends(tensors, split, _differences(blocks.ends, cropped_first))
+    nodes[id(split)] = _with_ends(tensors, split, _differences(blocks.ends, left_out))
     for join in joins:
-        nodes[id(join)] = _with_ends(tensors, join, _differences(cropped_first, crop.ends))
+        nodes[id(join)] = _with_ends(tensors, join, _differences(left_out, crop.ends))
     for node in convolutions:
         dilation = [1] * 4
         for axis, size in zip(axes[node.inputs[0]], blocks.sizes, strict=True):
@@ -231,7 +232,8 @@ def _axes_of_blocks(
     Raises _NotExactError for an operator that does not compute each pixel, or each window, alone:
     one that broadcasts along an axis of blocks, or whose constants differ along such an axis.
     """
-    axes = {section.split.outputs[0]: tuple(range(1, 1 + len(blocks.sizes)))}
+    first = tuple(range(1, 1 + len(blocks.sizes)))
+    axes = {section.split.outputs[0]: first}
     for node in section.inner:
         inside = [number for number in node.inputs if number in axes]
         positions = axes[inside[0]]
@@ -253,7 +255,6 @@ def _axes_of_blocks(
         if max(positions) >= len(graph.tensors[node.outputs[0]].dims):
             raise _NotExactError
         axes[node.outputs[0]] = positions
-    first = axes[section.split.outputs[0]]
     if any(axes.get(join.inputs[0]) != first for join in section.joins):
         raise _NotExactError
     return axes
@@ -292,14 +293,14 @@ def _reshaped_axes(
 ) -> tuple[int, ...]:
     """Return the axes of blocks after a reshape that only adds or drops axes of one element."""
     before, after = (graph.tensors[number].dims for number in (node.inputs[0], node.outputs[0]))
-    wide = [[axis for axis in range(1, len(dims)) if dims[axis] > 1] for dims in (before, after)]
-    sizes = [
-        [dims[axis] for axis in kept] for dims, kept in zip((before, after), wide, strict=True)
-    ]
-    is_alike = sizes[0] == sizes[1] and before[:1] == after[:1]
-    if not is_alike or not set(positions) <= set(wide[0]):
+    wide_before, wide_after = (
+        [axis for axis in range(1, len(dims)) if dims[axis] > 1] for dims in (before, after)
+    )
+    sizes_before = [before[axis] for axis in wide_before]
+    is_alike = sizes_before == [after[axis] for axis in wide_after] and before[:1] == after[:1]
+    if not is_alike or not set(positions) <= set(wide_before):
         raise _NotExactError
-    return tuple(wide[1][wide[0].index(axis)] for axis in positions)
+    return tuple(wide_after[wide_before.index(axis)] for axis in positions)
 
 
 def _with_ends(tensors: list[Tensor], node: TfliteNode, ends: Ends) -> list[TfliteNode]:
@@ -310,21 +311,23 @@ def _with_ends(tensors: list[Tensor], node: TfliteNode, ends: Ends) -> list[Tfli
     source, output = node.inputs[0], node.outputs[0]
     dims = list(tensors[source].dims)
     rest = len(dims) - 1 - len(ends)
+    cropped = [(max(-before, 0), max(-after, 0)) for before, after in ends]
+    added = [(max(before, 0), max(after, 0)) for before, after in ends]
+    is_padded = any(map(any, added))
     nodes = []
-    is_padded = any(max(end) > 0 for end in ends)
-    if any(min(end) < 0 for end in ends):
-        begins = [0, *(max(-end[0], 0) for end in ends), *[0] * rest]
-        for axis, (before, after) in enumerate(ends, 1):
-            dims[axis] += min(before, 0) + min(after, 0)
-        cropped = output
-        if is_padded:
-            cropped = len(tensors)
+    if any(map(any, cropped)):
+        begins = [0, *(before for before, _ in cropped), *[0] * rest]
+        for axis, lost in enumerate(cropped, 1):
+            dims[axis] -= sum(lost)
+        result = output
+        if is_padded:  # the result of the crop is a new tensor, which the padding reads
+            result = len(tensors)
             tensors.append(replace(tensors[source], dims=tuple(dims)))
         operands = (source, _integers(tensors, begins), _integers(tensors, dims))
-        nodes.append(node.instead("SLICE", operands, cropped))
-        source = cropped
+        nodes.append(node.instead("SLICE", operands, result))
+        source = result
     if is_padded:
-        padding = [[0, 0], *([max(end[0], 0), max(end[1], 0)] for end in ends), *[[0, 0]] * rest]
+        padding = [(0, 0), *added, *[(0, 0)] * rest]
         nodes.append(node.instead("PAD", (source, _integers(tensors, padding)), output))
     return nodes or [node.instead("RESHAPE", (source,), output)]
 
