@@ -279,8 +279,8 @@ def _numbers_of(
             how = {"is_by_rows": is_by_rows, "is_transposed": is_transposed, "strip": strip}
             return "lowering", how
         case Shifted():
-            (first, upto), (begin, end) = next(primitive.products(sizes))
-            return "shifting", {"rows": upto - first, "taps": end - begin}
+            rows, taps = next(primitive.products(sizes))
+            return "shifting", {"rows": len(rows), "taps": len(taps)}
         case Transformed():
             domain = primitive.domain(sizes)
             return "tiling_numbers", {
