@@ -100,7 +100,7 @@ def test_scenarios_of_the_examples_are_as_their_schema_says():
         ("csdf-mapping", MAP),
         pytest.param(
             "fit-plan",
-            ("fit", "person_detection", "--element-bytes", 1, "--ram", "11kB"),
+            ("fit", "person_detection", "--element-bytes", 1, "--ram", "12kB"),
             marks=pytest.mark.slow,
         ),
         ("fit-plan", ("cnn", "memory", "resnet8")),
