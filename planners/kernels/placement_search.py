@@ -62,16 +62,19 @@ class Cliques:
 class PlacementTree:
     """The state of a search, from which it continues.
 
-    low: (B,) offset of a placed block; smallest possible offset of an unplaced block. heat: (B,) blocks
-    with more heat are tried first, then by rank. If follows_heat is 1, heat is renewed whenever the
-    unplaced blocks split into components: it is then the largest weight of the unplaced blocks in a
-    clique of the block. is_placed: (B,). order, place_of: (B,) a permutation of the blocks and its
-    inverse. settled, queue, seen: (B,) scratch. frames: (FRAME * (B + 2),) frames by depth; `depth` is
-    that of the current frame. tried: placements so far. shifted: blocks passed over in sorting.
-
+    low: (B,) offset of a placed block; smallest possible offset of an unplaced block.
+    heat: (B,) blocks with more heat are tried first, then by rank. If follows_heat is 1, heat is
+        renewed whenever the unplaced blocks split into components: it is then the largest weight of the
+        unplaced blocks in a clique of the block.
+    is_placed: (B,). order, place_of: (B,) a permutation of the blocks and its inverse. Placed blocks
+        are first; the blocks of a frame are order[FIRST:LAST].
+    frames: (FRAME * (B + 2),) frames by depth; `depth` is that of the current frame.
+    queue, settled, seen: (B,) scratch: listed blocks; the offset of each in a canonical plan; marks of
+        the present graph search.
+    tried: placements so far. shifted: blocks passed over in sorting.
     trail: pairs to undo the changes on the path from the root, `length` numbers so far. A pair is a
-    code and an old value: code b is `low` of block b, B + b is `is_placed`, 2 * B + b is `heat`. The
-    trail has room for len(neighbour) + 2 * B numbers, and more for changes of heat.
+        code and an old value: code b is `low` of block b, B + b is `is_placed`, 2 * B + b is `heat`.
+        The trail has room for len(neighbour) + 2 * B numbers, and more for changes of heat.
     """
 
     def __init__(self, low, heat, trail, follows_heat, array):
@@ -248,7 +251,11 @@ def undo(tree, length):
 
 
 def choose(part, tree, frame):
-    """Return the next block to try in the choice at this frame, or -1 if all were tried."""
+    """Return the next block to try in the choice at this frame, or -1 if all were tried.
+
+    The choices are ordered by smallest offset, then by decreasing heat, then by rank. The next block is
+    the first after the last choice of the frame, if it is not dominated.
+    """
     if tree.frames[frame + IS_FINAL] == 1:
         return -1
     after = tree.frames[frame + OFFSET]
@@ -340,6 +347,9 @@ def has_fallen_apart(conflicts, tree, frame, near):
 def settle(part, conflicts, tree, frame):
     """Queue the unplaced blocks of a frame by their smallest offset in a canonical plan.
 
+    That is the smallest offset that the placed blocks permit, unless the block precedes the last choice
+    in the order of choices: it was passed over, and rests on a block that is placed later.
+
     Returns the number of queued blocks, or -1 if a block exceeds its highest offset.
     """
     bottom = tree.frames[frame + OFFSET]
@@ -353,8 +363,6 @@ def settle(part, conflicts, tree, frame):
         if least < bottom or (
             least == bottom and (heat > warmth or (heat == warmth and part.rank[block] < rank))
         ):
-            # A block passed over in the canonical order has to rest on a block that is placed
-            # later.
             least = least_rest(part, conflicts, tree, block, bottom)
             if least > part.highest[block]:
                 return -1
