@@ -51,9 +51,14 @@ def without_identity(draft: Draft, layer: Layer) -> Edit | None:
     if not (layer.operator.moves and layer.operator.is_elementwise) or layer.epilogue:
         return None
     source = draft.layer(layer.inputs[0])
-    if (source.quantization, source.element) != (layer.quantization, layer.element):
+    if not have_one_type(source, layer):
         return None
     return Edit(layers={layer.name: ()}, sources={layer.name: source.name})
+
+
+def have_one_type(source: Layer, layer: Layer) -> bool:
+    """Return whether two layers store the same numbers for the same elements."""
+    return (source.quantization, source.element) == (layer.quantization, layer.element)
 
 
 # By the name of a move: the tensor before a chain of moves that ends with this move, the origin, and
@@ -74,7 +79,7 @@ def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
     if not layer.operator.rearranges_axes or layer.epilogue:
         return None
     source = draft.layer(layer.inputs[0])
-    if (source.quantization, source.element) != (layer.quantization, layer.element):
+    if not have_one_type(source, layer):
         return None
     if layer.shape.elements > MOST_ELEMENTS:
         return None
@@ -106,6 +111,8 @@ def read_before_view(draft: Draft, layer: Layer) -> Edit | None:
     if not view.operator.keeps_memory_order or view.epilogue:
         return None
     source, arrays = draft.layer(view.inputs[0]), draft.arrays(layer.name)
+    if not have_one_type(source, view):
+        return None
     numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
     order = from_memory_order(to_memory_order(numbers), source.shape.dims).reshape(-1)
     stored = layer.stored
@@ -145,6 +152,8 @@ def input_with_dims_of_view(draft: Draft, view: Layer) -> Edit | None:
         return None
     source = draft.network.layer(view.inputs[0])
     if not source.is_input or source.operator.is_state or len(draft.consumers[source.name]) > 1:
+        return None
+    if not have_one_type(source, view):
         return None
     return input_in_place(source, view)
 

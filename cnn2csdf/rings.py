@@ -118,7 +118,7 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
 
     Another input whose only consumer is a view has the dims of the view afterwards; frames have the
     dims of `network.inputs` of the new model. Raises InvalidNetwork for an unknown input or output, and
-    for a pair of different shapes or types.
+    for a pair of different shapes or quantisations.
     """
     network = model.network
     output_names = {output.name for output in network.outputs}
@@ -145,7 +145,7 @@ def _variable_of_ends(source: Layer, end: Layer) -> dict[str, tuple[Layer, ...]]
     """The layers that replace an input and an output of a network if both are a state variable.
 
     An output of other dims of 1 than the input is reshaped first. Raises InvalidNetwork if the shapes
-    differ otherwise, or if the types differ.
+    differ otherwise, or if the quantisations differ.
     """
     source_sizes, end_sizes = (
         [size for size in layer.shape.dims if size > 1] for layer in (source, end)
@@ -184,7 +184,8 @@ def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
     In a model of quantise and dequantise nodes the variable has real numbers: all its readers quantise
     them, and the layer that it stores dequantises the integers of a window. The window then reads the
     variable, and the variable stores the window. Calibrated scales may differ in their last bits: other
-    inputs of the window are converted to its type if that leaves their integers unchanged.
+    inputs of the window are converted to its type if that leaves their integers unchanged. A variable
+    that begins with other numbers than zeros stays one of real numbers.
 
     before: state 2x3x1 -> integers 2x3x1; new 2x1x1; integers, new -> window 2x4x1 -> numbers 2x4x1
             -> last 2x3x1; numbers -> next 2x4x1
@@ -194,6 +195,9 @@ def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
     following = _following(draft, previous)
     if following is None or previous.quantization is not None:
         return None
+    initial = draft.network.initial_states[previous.name]
+    if initial.begin != 0:
+        return None
     readers, numbers = draft.readers(previous.name), draft.layer(following.inputs[0])
     if any(layer.operator != op.Conversion() or layer.epilogue for layer in (numbers, *readers)):
         return None
@@ -201,7 +205,7 @@ def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
     types = window.quantization
     if types is None or not all(_stores(draft, reader, types) for reader in readers):
         return None
-    begin = replace(draft.network.initial_states[previous.name], begin=types.zero_point)
+    begin = replace(initial, begin=types.zero_point)
     as_integers = partial(replace, element=window.element, quantization=types)
     removed = {reader.name for reader in readers}
     conversions = {

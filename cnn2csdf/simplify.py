@@ -227,7 +227,7 @@ def _is_bias(before: Layer, layer: Layer, dims: Dims) -> bool:
     product, columns = before.operator, before.shape.dims[-1]
     lacks_bias = product.bias_axis == -1 and product.with_bias() != product
     are_real = before.quantization is None and layer.quantization is None
-    has_number_a_column = prod(dims) == columns == dims[-1]
+    has_number_a_column = dims[-1:] == (columns,) and prod(dims) == columns
     return (
         lacks_bias
         and are_real

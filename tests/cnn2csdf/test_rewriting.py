@@ -419,6 +419,32 @@ def test_an_input_in_the_dims_of_a_view_keeps_the_dims_of_the_file():
     assert first.operator == op.Input(dims=(32,), file_dims=(8, 4))
 
 
+@pytest.mark.parametrize(
+    "reader", [op.FullyConnected(units=2), op.Activation(function="relu")], ids=str
+)
+def test_a_view_between_integers_of_two_scales_stays(reader):
+    others = {"element": Element.INT8, "quantization": replace(INTEGERS, scales=(0.25,))}
+    model = built(
+        ("input", op.Input(dims=(8, 4, 1)), INT8),
+        ("line", op.View(dims=(32,)), "input", others),
+        ("end", reader, "line", others),
+        ends=["end"],
+    )
+    assert moves_as_views.with_views(model).network.layer("end").inputs == ("line",)
+
+
+def test_a_variable_that_begins_with_other_numbers_than_zeros_stays_real():
+    example = EXAMPLES[rings.stored_as_integers]
+    layers = [
+        replace(layer, operator=replace(layer.operator, begin=None))
+        if layer.name == "state"
+        else layer
+        for layer in example.network.layers
+    ]
+    model = Model(network=Network(name="real", layers=tuple(layers)))
+    assert rewritten(model, rings.stored_as_integers) is model
+
+
 def test_the_first_rule_that_matches_a_layer_wins():
     offered = []
 

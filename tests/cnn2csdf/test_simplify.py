@@ -187,6 +187,15 @@ def test_a_sum_that_is_quantised_is_no_bias():
     assert REWRITES["fuse-bias"](model) is model
 
 
+def test_a_constant_without_dims_is_added_after_a_product_with_one_column():
+    builder = NetworkBuilder("number")
+    dense = builder.add(op.MatrixProduct(units=1, has_bias=False), builder.input((8, 4)))
+    builder.output(builder.add(op.Elementwise(function="add", constant=()), dense))
+    _, product, _ = REWRITES["fuse-bias"](Model(network=builder.network())).network.layers
+    assert product.operator == op.MatrixProduct(units=1, has_bias=False)
+    assert product.epilogue == (op.Elementwise(function="add", constant=()),)
+
+
 def test_a_constant_with_more_dims_than_a_product_is_no_bias():
     builder = NetworkBuilder("dims")
     dense = builder.add(op.MatrixProduct(units=6, has_bias=False), builder.input((8, 4)))
