@@ -23,7 +23,15 @@ from csdf.mapping.model import (
     Platform,
     StaticOrder,
 )
-from csdf.model.graph import Actor, Channel, Graph, in_finer_time, self_loop, space_channel
+from csdf.model.graph import (
+    Actor,
+    Channel,
+    Graph,
+    SpaceName,
+    in_finer_time,
+    self_loop,
+    space_channel,
+)
 
 # Suffixes to the name of a channel, for the actors and channels that model its transfer and buffers.
 TRANSFER = " (transfer)"
@@ -261,7 +269,8 @@ class _Binding:
                 f"channel {name!r}: a buffer of {counted(capacity, 'token')} for "
                 f"{ends.initial_tokens} initial ones"
             )
-        self.channels.append(space_channel(ends, capacity, f"{name}{SPACE[side]}"))
+        space = SpaceName.of(name, f"{name}{SPACE[side]}")
+        self.channels.append(space_channel(ends, capacity, space))
 
 
 def require_valid(graph: Graph, platform: Platform, mapping: Mapping) -> None:

@@ -144,13 +144,16 @@ class _MappedExecution:
                 )
 
     def until_recurrence(self) -> _PeriodicPhase | None:
-        """Run until a state recurs; None where everything stops first, or a part of the graph."""
+        """Run until a state recurs; None where everything stops first, or a part of the graph.
+
+        States are compared as the part with most iterations ends an iteration: a part may have stopped.
+        """
         seen: dict[object, tuple[list[int], int, int]] = {}
-        reference = next(iter(self.repetitions))
+        references = [(actor, self.repetitions[actor]) for actor in self._first_of_each_part()]
         complete, remembered = -1, 0
         self._start_all()
         while True:
-            done = self.ended[reference] // self.repetitions[reference]
+            done = max(self.ended[actor] // count for actor, count in references)
             if done > complete:
                 complete = done
                 state = self._state()
@@ -174,6 +177,28 @@ class _MappedExecution:
             if not self.active:
                 return None
             self._advance()
+
+    def _first_of_each_part(self) -> list[str]:
+        """The first actor of each part of the graph: actors that channels or processors connect."""
+        connected: dict[object, list[object]] = defaultdict(list)
+        pairs: list[tuple[object, object]] = [
+            *((channel.producer, channel.consumer) for channel in self.graph.channels),
+            *((actor, (core,)) for actor, core in self.binding.items()),
+        ]
+        for one_end, other_end in pairs:
+            connected[one_end].append(other_end)
+            connected[other_end].append(one_end)
+        first, reached = [], set[object]()
+        for actor in self.repetitions:
+            if actor not in reached:
+                first.append(actor)
+            pending: list[object] = [actor]
+            while pending:
+                node = pending.pop()
+                if node not in reached:
+                    reached.add(node)
+                    pending += connected[node]
+        return first
 
     def complete(self, iterations: int) -> bool:
         """Run on until this many iterations of every actor have ended; return whether they have."""

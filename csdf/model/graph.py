@@ -320,6 +320,13 @@ class SpaceName(str):
     __slots__ = ("channel",)
     channel: str
 
+    @classmethod
+    def of(cls, channel: str, name: str) -> SpaceName:
+        """Return the name of the reverse channel of a channel."""
+        space = cls(name)
+        space.channel = channel
+        return space
+
 
 def with_space_channels(graph: Graph, names: Collection[str], *, suffix: str) -> Graph:
     """Return the graph with each named, bounded channel as a channel and its reverse channel.
@@ -333,8 +340,8 @@ def with_space_channels(graph: Graph, names: Collection[str], *, suffix: str) ->
         if channel.name not in names or channel.capacity is None:
             channels.append(replace(channel, release=None))
             continue
-        name = SpaceName(free_name(channel.name + suffix, taken, between="_"))
-        name.channel = channel.name
+        free = free_name(channel.name + suffix, taken, between="_")
+        name = SpaceName.of(channel.name, free)
         taken.add(name)
         channels.append(replace(channel, capacity=None, release=None))
         channels.append(space_channel(channel, channel.capacity, name))

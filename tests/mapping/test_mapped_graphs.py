@@ -246,9 +246,11 @@ def test_tokens_of_overlapping_firings_do_not_overtake_one_another():
     assert [one.start for one in found.firings if one.actor == "b"][:2] == [9, 11]
 
 
-def separate(fast, slow, tokens=1):
+def separate(fast, slow, tokens=1, order="abc"):
     """Two actors without a channel in common, each alone on its processor."""
-    graph = GraphBuilder("separate").actor("a", fast).actor("b", slow).actor("c", 0)
+    graph = GraphBuilder("separate")
+    for actor in order:
+        graph.actor(actor, {"a": fast, "b": slow, "c": 0}[actor])
     graph.channel("b", 1, "c", 1, name="bc").channel("c", 1, "b", 1, initial_tokens=tokens)
     orders = {"p": StaticOrder(periodic=("a",)), "q": StaticOrder(periodic=("b",))}
     return graph.graph(), TWO, Mapping(binding={"a": "p", "b": "q"}, orders=orders)
@@ -262,12 +264,21 @@ def test_the_slowest_of_separate_parts_decides(times):
     assert found.steady == 5
 
 
-def test_a_part_that_deadlocks_is_a_deadlock():
-    stuck = separate(3, 5, tokens=0)
+@pytest.mark.parametrize("order", ["abc", "bca"])
+def test_a_part_that_deadlocks_is_a_deadlock(order):
+    stuck = separate(3, 5, tokens=0, order=order)
     assert mapped_throughput(*stuck).period is None
     found = mapped_execution(*stuck)
     assert (found.period, found.iterations) == (None, 0)
     assert found.deadlock is not None
+
+
+def test_space_of_a_mapped_buffer_is_a_capacity_of_the_critical_cycle():
+    graph = GraphBuilder("space").actor("a", 3).actor("b", 3).channel("a", 1, "b", 1, name="c")
+    orders = {"p": StaticOrder(periodic=("a",)), "q": StaticOrder(periodic=("b",))}
+    buffers = {"c": Buffer(memory=1)}
+    mapping = Mapping(binding={"a": "p", "b": "q"}, orders=orders, buffers=buffers)
+    assert mapped_throughput(graph.graph(), TWO, mapping).critical_cycle.capacities == ("c",)
 
 
 @pytest.mark.slow

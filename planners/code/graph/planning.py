@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from csdf.analysis.bound_channels import SPACE, bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError, GaveUp
-from csdf.model.graph import Graph
+from csdf.model.graph import Graph, SpaceName
 from csdf.status import Reason
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.code.graph.interleaving import downstream_first, firing_order, short_loops
@@ -181,7 +181,7 @@ class _ProgramPlanning:
         )
         feeds: dict[str, list[str]] = {name: [] for name in names}
         for channel in channels:
-            if not channel.name.endswith(SPACE):
+            if not isinstance(channel.name, SpaceName):
                 feeds[channel.producer].append(channel.consumer)
         order = downstream_first(feeds)
         counts = tuple(cycles[name] * self._phases[name] for name in order)
