@@ -56,12 +56,16 @@ class OnnxGraphBuilder:
         return name
 
     def rename_last(self, name: str, output: str) -> None:
-        """Give the last node a name, and its outputs names that begin with `output`."""
+        """Name the last node and its result; its other outputs have free names after the result."""
         last = self.nodes[-1]
         self._names.difference_update(last.output)
-        last.output[:] = [output + tensor.removeprefix(last.name) for tensor in last.output]
+        last.output[:] = [
+            output
+            if tensor == last.name
+            else self.free_name(output + tensor.removeprefix(last.name))
+            for tensor in last.output
+        ]
         last.name = name
-        self._names.update(last.output)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

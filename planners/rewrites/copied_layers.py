@@ -425,7 +425,11 @@ def _is_on_head(original: op.Operator, part: op.Operator, axis: int, heads: int)
             return part == replace(original, filters=filters // heads)
         case op.AttentionProduct(heads=all_heads) if axis == COLUMNS:
             return all_heads == heads and part == replace(original, heads=1, groups=1)
-        case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[axis] > 1:
-            dims_of_head = (*dims[:axis], dims[axis] // heads, *dims[axis + 1 :])
-            return part == replace(original, constant=dims_of_head)
+        case op.Elementwise(constant=tuple(dims)) if len(dims) <= 3:
+            # Dims of a constant are aligned with the last of the map.
+            of_map = [*(1,) * (3 - len(dims)), *dims]
+            of_map[axis] = max(1, of_map[axis] // heads)
+            dims_of_head = tuple(of_map[3 - len(dims) :])
+            if dims_of_head != dims:
+                return part == replace(original, constant=dims_of_head)
     return part == original and isinstance(original, OF_HEADS if axis == COLUMNS else OF_ELEMENTS)

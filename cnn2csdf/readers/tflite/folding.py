@@ -125,14 +125,15 @@ def is_foldable(graph: TfliteGraph, node: TfliteNode, tensors: Sequence[Tensor])
     """
     if not set(graph.inputs).isdisjoint(node.outputs):
         return False
-    numbers = (*node.inputs, *node.outputs)
-    # LiteRT rescales the inputs of a concatenation to the scale of its output.
-    if node.kind == "CONCATENATION" and len({tensors[n].quantization() for n in numbers}) > 1:
-        return False
     if node.kind in WITH_STATIC_SHAPE:
         return True
     sources = [tensors[number] for number in node.inputs if number != -1]
-    return all(_is_constant(tensor) for tensor in sources)
+    if not all(_is_constant(tensor) for tensor in sources):
+        return False
+    # LiteRT rescales the inputs of a concatenation to the scale of its output.
+    numbers = (*node.inputs, *node.outputs)
+    is_joined = node.kind == "CONCATENATION"
+    return not is_joined or len({tensors[number].quantization() for number in numbers}) == 1
 
 
 def _is_constant(tensor: Tensor) -> bool:

@@ -188,6 +188,13 @@ def test_branches_and_several_outputs_are_kept(tmp_path):
     assert [one.name for one in again.inputs] == ["a", "b"]
 
 
+def test_a_second_output_of_a_node_has_a_name_of_its_own(tmp_path):
+    builder = NetworkBuilder("ranks")
+    top = builder.add(op.Ranking(axis=0, count=3), builder.input((8, 1, 1)), name="top")
+    builder.output(builder.add(op.Activation(function="relu"), top, name="top 1"))
+    check_the_runtime_agrees(Model(network=builder.network(), weights={}), tmp_path)
+
+
 @pytest.mark.parametrize("given", [("state", "cell"), ("cell",), ("state",)])
 def test_states_of_a_recurrence_that_are_inputs_are_read(given, tmp_path):
     builder = NetworkBuilder("states")
