@@ -354,7 +354,7 @@ def repeated_part(sequence: tuple[Item, ...]) -> tuple[Item, ...]:
     most = gcd(*Counter(sequence).values())  # the repetitions divide the count of each item
     for times in range(most, 1, -1):
         part = sequence[: len(sequence) // times]
-        if part * times == sequence:
+        if most % times == 0 and part * times == sequence:
             return part
     return sequence
 

@@ -242,7 +242,7 @@ class ExpressionParser:
 
     def _signed(self) -> Any:
         self._depth += 1
-        if self._depth > DEEPEST:
+        if self._depth > DEEPEST + 1:  # the outermost operand is in no bracket
             raise MalformedText(f"more than {DEEPEST} brackets or signs within one another")
         sign = self._take(*self._grammar.prefixes)
         if sign is not None:
