@@ -112,7 +112,7 @@ def verdict(found: Study, megahertz: Fraction, objective: str) -> str:
     """Return the smallest depths, for which rate, and what is proved of them; or why there are none."""
     design, sizing = found.design, found.sizing
     goal = "freedom from deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
-    if not design.fifos:
+    if not design.fifos and sizing.status is not Status.INFEASIBLE:
         return f"no FIFOs; {_rate(found.least_period, megahertz)}"
     if not sizing.depths:
         is_refused = sizing.status is Status.INFEASIBLE

@@ -49,7 +49,11 @@ def with_pragmas(
         if storage:
             pragma = f"#pragma HLS BIND_STORAGE variable={name} type=fifo impl={storage}"
             bound = _pragma(lines, end, name, "BIND_STORAGE")
-            begin, stop = (line + 1, line + 1) if bound is None else (bound, bound + 1)
+            begin = stop = line + 1
+            if bound is not None:
+                begin, stop = bound, bound + 1
+                while stop < len(lines) and lines[stop - 1].rstrip("\r\n").endswith("\\"):
+                    stop += 1  # the pragma continues
             lines[begin:stop] = [f"{indent}{pragma}{newline}"]
     return "".join(lines)
 

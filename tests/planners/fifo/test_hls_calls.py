@@ -609,6 +609,9 @@ def test_depths_are_written_into_pragmas_and_new_pragmas_after_declarations():
     # The kind of memory is written once, with the ends of lines of the file.
     bound = with_pragmas(SOURCE.replace("\n", "\r\n"), "design.cpp", [(lane, 8)], "srl")
     assert bound.count("\n") == bound.count("\r\n") == SOURCE.count("\n") + 1
+    continued = bound.replace("type=fifo impl=srl", "type=fifo \\\r\n    impl=srl")
+    assert continued != bound
+    assert "impl=srl" not in with_pragmas(continued, "design.cpp", [(lane, 8)], "bram")
     again = with_pragmas(bound, "design.cpp", [(lane, 8)], "bram")
     assert again == bound.replace("impl=srl", "impl=bram")
     with pytest.raises(InvalidGraph, match=r"design\.cpp:2: no declaration"):
