@@ -167,7 +167,7 @@ def options(
 def _options(
     layer_order: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes, stop: Stop
 ) -> Iterator[FusionPoint]:
-    """The options of `options`, without the time around all groups."""
+    """The groups that may follow one another, without the time around all groups of a frame."""
     for section in range(layer_order.sections) if GroupMode.WHOLE in terms.modes else ():
         stages = list(whole_stages(layer_order.between(section, section + 1)))
         yield FusionPoint(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -156,25 +157,31 @@ class Together:
 def within_time(together: Together) -> Together:
     """Return the answer with faster plans, if a frame of each network takes longer than the limit.
 
-    Chosen plans are replaced by the fastest that fit, those with the largest gain first. Unchanged if
-    no choice of these plans is fast enough.
+    Chosen plans are replaced by the fastest that fit, those with the largest gain first; a plan that
+    exceeds the memory of all is skipped. Unchanged if these plans together are too slow.
     """
     longest = together.longest
     times = [fit.best.nanoseconds or 0 for fit in together.fits if fit.best is not None]
     if longest is None or len(times) < len(together.fits) or sum(times) <= longest:
         return together
-    fits, fastest = list(together.fits), [_fastest(fit) for fit in together.fits]
-    gains = [time - (method.nanoseconds or 0) for time, method in zip(times, fastest, strict=True)]
-    missing = sum(times) - longest
-    for number in sorted(range(len(fits)), key=lambda number: -gains[number]):
-        if missing > 0 and gains[number] > 0:
-            fit = fits[number]
-            has_ended_early = fit.reason.kind is FitWhy.LEAST_BY_THEN
-            reason = fit.reason if has_ended_early else because(FitWhy.FAST_TOGETHER)
-            fits[number] = replace(fit, best=fastest[number], reason=reason)
-            missing -= gains[number]
-    faster = replace(together, fits=tuple(fits))
-    return faster if faster.verdict[0] is Status.FEASIBLE else together
+    fastest = [_fastest(fit) for fit in together.fits]
+    gains = [
+        time - (method.nanoseconds or time) for time, method in zip(times, fastest, strict=True)
+    ]
+    faster = together
+    for number in sorted(range(len(gains)), key=lambda number: -gains[number]):
+        if gains[number] <= 0:
+            break
+        fits, fit = list(faster.fits), faster.fits[number]
+        has_ended_early = fit.reason.kind is FitWhy.LEAST_BY_THEN
+        reason = fit.reason if has_ended_early else because(FitWhy.FAST_TOGETHER)
+        fits[number] = replace(fit, best=fastest[number], reason=reason)
+        candidate = replace(faster, fits=tuple(fits))
+        if replace(candidate, longest=None).verdict[0] is Status.FEASIBLE:
+            faster = candidate
+        if faster.verdict[0] is Status.FEASIBLE:
+            return faster
+    return together
 
 
 def _fastest(fit: Fit) -> FitMethod:
@@ -182,7 +189,7 @@ def _fastest(fit: Fit) -> FitMethod:
     methods = (
         method for method in fit.methods if fit.ram is None or fit.needed_ram(method) <= fit.ram
     )
-    return min(methods, key=lambda method: (method.nanoseconds or 0, method.ram_bytes))
+    return min(methods, key=lambda method: (method.nanoseconds or inf, method.ram_bytes))
 
 
 def require_same_memories(plans: Sequence[StreamingPlan]) -> None:

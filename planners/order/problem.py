@@ -254,9 +254,10 @@ class NumberedGraph(NamedTuple):
         for step, tensors in enumerate(writes):
             for tensor in tensors:
                 producers[tensor] = step
+        outputs = set(problem.outputs)
         # Inputs without readers are live until the end, as outputs.
         is_output = [
-            int(name in problem.outputs or (producers[tensor] < 0 and not readers[tensor]))
+            int(name in outputs or (producers[tensor] < 0 and not readers[tensor]))
             for name, tensor in number.items()
         ]
         before = [sorted({producers[tensor] for tensor in tensors} - {-1}) for tensors in reads]

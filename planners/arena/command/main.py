@@ -362,7 +362,7 @@ def _write(path: str, plans: list[Timed], document: str, file: Any) -> None:
     suffix = suffix_of(path)
     plans_only = [plan for plan, _ in plans]
     fits = [plan.status in (Status.OPTIMAL, Status.FEASIBLE) for plan in plans_only]
-    has_plans = any(fits) and (suffix == "json" or all(fits))
+    has_plans = not fits or (any(fits) and (suffix == "json" or all(fits)))
     if not has_plans:
         _remark(f"{path} is not written: there is not a plan that fits for every problem")
         return

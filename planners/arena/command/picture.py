@@ -22,6 +22,7 @@ POINTS = (10.0, 9.0, 8.0)
 LETTER, LINE = 0.6, 1.2  # width of a letter and height of a line, for each point of the font
 AXES = (0.87, 0.75)  # shares of the figure that its axes take
 TELLING = 0.5  # of the peak: weaker lower bounds are not drawn
+MOST_COLOURED = 2000  # boxes of which neighbours have different colours: pairs are compared
 LIGHT = 0.55  # luminance, of white 1, from which a colour has dark letters
 
 
@@ -135,8 +136,10 @@ def _colours(boxes: Sequence[DrawnBuffer]) -> list[int]:
     """Return the colour of each box, an index of COLOURS, by greedy colouring.
 
     The colours alternate. A box takes the next colour that no box before it has with which it shares
-    an edge, or else its colour in turn.
+    an edge, or else its colour in turn. Of more than MOST_COLOURED boxes each takes its colour in turn.
     """
+    if len(boxes) > MOST_COLOURED:
+        return [number % len(COLOURS) for number in range(len(boxes))]
     begins = np.array([(box.start, box.offset) for box in boxes], dtype=float)
     ends = np.array([(box.end, box.offset + box.size) for box in boxes], dtype=float)
     colours = np.zeros(len(boxes), dtype=int)

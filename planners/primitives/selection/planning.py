@@ -289,7 +289,7 @@ def budgets(front: TradeOff, count: int) -> tuple[int, ...]:
     low = max(front.smallest.memory, maximum // 1000, 1)
     steps = (low * (maximum / low) ** (step / max(1, count - 1)) for step in range(count))
     limits = (min(ceil(step), maximum) for step in steps)  # a rounding error may exceed the maximum
-    return tuple(sorted({front.smallest.memory, *limits}))
+    return tuple(sorted({front.smallest.memory, *limits, maximum}))
 
 
 def greedy_steps(front: TradeOff) -> Iterator[Selection]:

@@ -1,6 +1,8 @@
 """The RAM of a network: arena, execution state and stack of its library, and a reserve."""
 
 import re
+from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -11,7 +13,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.status import Status
 from planners.code.sources import library_sources
 from planners.memory.fit import fit
-from planners.memory.several_networks import Together, within_one_ram
+from planners.memory.several_networks import Together, within_one_ram, within_time
 from planners.plan.ram import RamBeside, ram_beside, state_bytes
 from tests.cli.running import run
 from tests.shared_data import SHARED, each
@@ -82,6 +84,24 @@ def test_several_networks_in_turn_have_one_stack_and_a_state_each():
             together = Together(fits=tuple(found), flash=None, longest=None)
             assert together.verdict[0] is status
     assert together.needed_ram == needed
+
+
+def test_a_faster_plan_that_exceeds_the_ram_of_all_is_skipped():
+    network = from_catalogue("samos_example")
+    least = fit(network, element_bytes=1, ram=20_000).least
+
+    def with_faster(gain, state):
+        slow = replace(least, nanoseconds=1000, state_bytes=0)
+        fast = replace(least, nanoseconds=1000 - gain, state_bytes=state)
+        answer = fit(network, element_bytes=1, ram=20_000)
+        return replace(answer, methods=(slow, fast), best=slow, ram=answer.needed_ram(slow) + 4000)
+
+    large, small = with_faster(500, 3000), with_faster(400, 0)
+    other = replace(large.methods[0], state_bytes=2000)
+    fits = (large, small, replace(large, methods=(other,), best=other))
+    together = within_time(Together(fits=fits, flash=None, longest=Fraction(2700)))
+    assert together.verdict[0] is Status.FEASIBLE
+    assert [answer.best.nanoseconds for answer in together.fits] == [1000, 600, 1000]
 
 
 def test_the_parts_of_the_ram_are_printed_and_the_sum_is_the_limit(run):
