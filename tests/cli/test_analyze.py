@@ -102,7 +102,7 @@ def test_the_table_shows_what_limits_the_graph(run):
     code, output, remarks = run("analyze", "--explain", GRAPHS / "h263decoder.xml")
     assert (code, remarks) == (0, "")
     answer, terms = output.split("\n\nterms\n")
-    assert "  critical cycle  the actors and channels that fix the period;" in terms
+    assert "  critical cycle  actors and channels that determine the period;" in terms
     assert run("analyze", GRAPHS / "h263decoder.xml")[1] == answer.partition("  graph ")[0]
     assert re.sub(r"[\d.]+ (us|ms|s)$", "0 ms", answer, flags=re.MULTILINE).splitlines() == [
         "h263decoder: period 332046 time units, throughput 1/332046 "
