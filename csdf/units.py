@@ -112,7 +112,7 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def some(names: Sequence[str], maximum: int) -> str:
+def listed_up_to(names: Sequence[str], maximum: int) -> str:
     """Return names with commas, and the number of those beyond the maximum: `a, b and 3 more`."""
     listed = ", ".join(names[:maximum])
     return listed if len(names) <= maximum else f"{listed} and {len(names) - maximum} more"

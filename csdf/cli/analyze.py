@@ -191,15 +191,12 @@ def _judge_all(options: argparse.Namespace) -> int:
             for question in methods.offered(method):
                 try:
                     judgement = methods.judged(method, question, graph, stop)
-                except methods.Refused as error:
-                    code = max(code, answers.NO)
-                    rows.append((question, f"refused: {error}"))
-                    listed.append({"file": path, "question": question, "refused": str(error)})
-                    continue
-                except methods.Failed as error:
-                    code = max(code, answers.UNKNOWN)
-                    rows.append((question, f"no answer: {error}"))
-                    listed.append({"file": path, "question": question, "no_answer": str(error)})
+                except (methods.Refused, methods.Failed) as error:
+                    is_refused = isinstance(error, methods.Refused)
+                    code = max(code, answers.NO if is_refused else answers.UNKNOWN)
+                    rows.append((question, f"{'refused' if is_refused else 'no answer'}: {error}"))
+                    key = "refused" if is_refused else "no_answer"
+                    listed.append({"file": path, "question": question, key: str(error)})
                     continue
                 value = "deadlock" if judgement.value is None else answers.number(judgement.value)
                 rows.append((question, f"{value}; {judgement.words}"))
@@ -293,7 +290,7 @@ def _row(answer: Analysis) -> str:
         waiting = " -> ".join(firing.actor for firing in answer.result.deadlock.cycle[:SHOWN])
         return f"{head}deadlock: {waiting}"
     cycle = answer.result.critical_cycle
-    limit = answers.some(cycle.actors, SHOWN) if cycle is not None else "nothing limits it"
+    limit = answers.listed_up_to(cycle.actors, SHOWN) if cycle is not None else "nothing limits it"
     hint = concurrency.hint(graph) if is_unlimited(answer.result) else None
     limit += f", {hint}" if hint else ""
     return f"{head}{answers.number(answer.result.period or 0)}; {limit}"
@@ -347,7 +344,7 @@ def _bounds(answer: Analysis) -> str:
 
 def _verdict(answer: Analysis, result: Throughput) -> tuple[str, list[tuple[str, str]]]:
     """The answer in one line, and the rows that support it."""
-    repetitions = ("repetitions", answers.some(_firings_by_actor(answer), SHOWN))
+    repetitions = ("repetitions", answers.listed_up_to(_firings_by_actor(answer), SHOWN))
     if result.deadlock is not None:
         return answers.DEADLOCK, answers.blocked_rows(result.deadlock)
     cycle = result.critical_cycle
@@ -358,9 +355,10 @@ def _verdict(answer: Analysis, result: Throughput) -> tuple[str, list[tuple[str,
         return "period 0, throughput unbounded: no cycle of the graph takes time", rows
     speed = 1 / result.period
     bound = "" if result.is_exact else f" (upper bound: {parsers.PERIOD_IS_A_BOUND})"
-    over = f"over {answers.some(cycle.channels, SHOWN)}: {answers.counted(cycle.time, 'time unit')}"
+    channels = answers.listed_up_to(cycle.channels, SHOWN)
+    over = f"over {channels}: {answers.counted(cycle.time, 'time unit')}"
     rows = [
-        ("critical cycle", answers.some(cycle.actors, SHOWN)),
+        ("critical cycle", answers.listed_up_to(cycle.actors, SHOWN)),
         ("", f"{over} in {answers.counted(cycle.tokens, 'iteration')}"),
         repetitions,
         *concurrency.overlap_rows(answer.graph, answer.repetitions, result.period),

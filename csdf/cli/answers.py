@@ -15,7 +15,7 @@ from csdf.cli.frame.output import UNUSABLE as UNUSABLE
 from csdf.cli.frame.terminal import wrapped
 from csdf.errors import counted as counted
 from csdf.names import quoted
-from csdf.units import some as some
+from csdf.units import listed_up_to as listed_up_to
 
 if TYPE_CHECKING:
     from csdf.analysis.liveness import Deadlock
@@ -71,7 +71,7 @@ def table(title: str, rows: Rows, details: Rows = ()) -> list[str]:
 def written(files: Sequence[str], folder: str) -> list[str]:
     """Return a line with the first files written to a folder; --explain lists all of them."""
     more = (Detail(f"           {file}") for file in files[SHOWN_FILES:])
-    return [f"  wrote    {some(files, SHOWN_FILES)} in {folder}", *more]
+    return [f"  wrote    {listed_up_to(files, SHOWN_FILES)} in {folder}", *more]
 
 
 DEADLOCK = "deadlock: each of these actors waits for the next one"

@@ -87,7 +87,7 @@ def _only(graph: Graph, end: Literal["source", "sink"]) -> str:
     names = [actor.name for actor in graph.actors if actor.name not in inner]
     if len(names) == 1:
         return names[0]
-    listed = answers.some(names or [actor.name for actor in graph.actors], SHOWN)
+    listed = answers.listed_up_to(names or [actor.name for actor in graph.actors], SHOWN)
     raise CsdfError(
         f"{graph.name} has {len(names)} actors that may be its {end}; name one with --{end}: {listed}"
     )

@@ -324,7 +324,7 @@ def _lines(answer: MapAnswer, execution: MappedExecution | None) -> list[str]:
     count = answers.counted(len(answer.platform.cores), "processor")
     verdict, rows = "; ".join(_verdicts(answer)), list(_rows(answer, execution))
     cycle = None if answer.throughput is None else answer.throughput.critical_cycle
-    over = [] if cycle is None else [("critical over", answers.some(cycle.channels, 6))]
+    over = [] if cycle is None else [("critical over", answers.listed_up_to(cycle.channels, 6))]
     lines = answers.table(f"{answer.graph.name} on {count}: {verdict}", rows, over)
     if answer.mapping is None or answer.throughput is None:
         return lines
@@ -386,7 +386,7 @@ def _rows(answer: MapAnswer, execution: MappedExecution | None) -> Iterator[tupl
                     f"{answers.number(execution.period)}, all TDMA wheels from time 0 on",
                 )
         if (cycle := result.critical_cycle) is not None:
-            yield "critical cycle", answers.some(cycle.actors, 12)
+            yield "critical cycle", answers.listed_up_to(cycle.actors, 12)
     if isinstance(minimum, LeastBuffers) and minimum.mapping is not None:
         buffers = minimum.mapping.buffers
         width = max((len(name) for name in buffers), default=0)

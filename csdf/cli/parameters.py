@@ -149,7 +149,7 @@ def _lines(
 
 def _symbolic_rows(found: SymbolicRepetitions) -> list[tuple[str, str]]:
     firings = [f"{name} {written(value)}" for name, value in found.repetition_vector.items()]
-    rows = [("repetitions", answers.some(firings, NAMES))]
+    rows = [("repetitions", answers.listed_up_to(firings, NAMES))]
     divisors = [written(divisor) for divisor in found.divisors if divisor != "1"]
     rows += [("divided by" if not index else "", divisor) for index, divisor in enumerate(divisors)]
     if found.is_never:
@@ -227,7 +227,7 @@ def _other_answers(swept: Sweep) -> Iterator[str]:
         listed = [
             first if first == last else f"{first}..{last}" for first, last in ranges_of_answer
         ]
-        yield f"{answer} at {name} = {answers.some(listed, NAMES)}"
+        yield f"{answer} at {name} = {answers.listed_up_to(listed, NAMES)}"
 
 
 def _storage(one: Instance) -> str:

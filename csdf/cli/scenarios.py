@@ -90,14 +90,14 @@ def _lines(
         )
         scenarios, states = found.critical_scenarios, found.critical_states
         rows = [
-            ("critical scenario sequence", f"{answers.some(scenarios, SHOWN)}, repeated"),
-            ("", f"in the states {answers.some(states, SHOWN)}"),
+            ("critical scenario sequence", f"{answers.listed_up_to(scenarios, SHOWN)}, repeated"),
+            ("", f"in the states {answers.listed_up_to(states, SHOWN)}"),
         ]
     if expected is not None:
         rows += _expected_rows(expected)
     # The period of each scenario, repeated without the others.
     alone = [f"{name} {answers.number(period)}" for name, period in found.alone.items()]
-    rows.append(("period of each alone", answers.some(alone, SHOWN)))
+    rows.append(("period of each alone", answers.listed_up_to(alone, SHOWN)))
     reached = (
         f"{len(graph.reachable)} of {answers.counted(len(graph.states), 'state')} can be reached"
     )
@@ -115,5 +115,5 @@ def _expected_rows(expected: ExpectedThroughput) -> list[tuple[str, str]]:
             f"{answers.number(final.period)} with probability {answers.number(final.probability)}"
             for final in expected.classes
         ]
-        rows.append(("in the long run", answers.some(ends, SHOWN)))
+        rows.append(("in the long run", answers.listed_up_to(ends, SHOWN)))
     return rows

@@ -174,7 +174,9 @@ def _lines(graph: Graph, answer: ListedFirings) -> Iterator[str]:
         yield f"{'...':>14} {len(answer.firings) - ROWS} more firings; --format csv lists all"
     for title, value in facts.items():
         if isinstance(value, dict) and title not in ("starts", "recurrence"):
-            shown = answers.some([f"{name} {value_}" for name, value_ in value.items()], NAMES)
+            shown = answers.listed_up_to(
+                [f"{name} {value_}" for name, value_ in value.items()], NAMES
+            )
             yield f"{title.replace('_', ' ').replace('max ', 'max. ')}: {shown}"
         elif "iterations" in title:
             yield answers.Detail(f"{title.replace('_', ' ')}: {value}")

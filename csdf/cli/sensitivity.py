@@ -226,7 +226,7 @@ def _worth(row: ActorSensitivity) -> tuple[bool, Fraction, Fraction]:
 
 
 def _names(names: Sequence[str]) -> str:
-    return answers.some(names, NAMES)
+    return answers.listed_up_to(names, NAMES)
 
 
 def add_parameters(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from csdf.model.schedule import Firing
 from csdf.parameters.sweep import Sweep
 from csdf.search.memory_cost import UNITS
 from csdf.search.pareto import ParetoFront
-from csdf.units import some
+from csdf.units import listed_up_to
 
 
 def front_picture(name: str, front: ParetoFront, unit: str, suffix: str) -> str | bytes:
@@ -152,7 +152,7 @@ def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
             [float(piece.period(piece.start)), float(piece.period(stop))],
             color=COLOURS[number % len(COLOURS)],
             linewidth=2,
-            label=some(() if piece.cycle is None else piece.cycle.actors, NAMES),
+            label=listed_up_to(() if piece.cycle is None else piece.cycle.actors, NAMES),
         )
     axes.axvline(float(today), color="#888", linestyle=":")
     axes.plot([float(today)], [float(found.period(today))], "o", color="#333", label="nominal")
@@ -173,7 +173,7 @@ def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
     for number, region in enumerate(found.regions):
         x, y = ([float(corner[axis]) for corner in region.corners] for axis in (0, 1))
         colour = COLOURS[number % len(COLOURS)]
-        label = some(() if region.cycle is None else region.cycle.actors, NAMES)
+        label = listed_up_to(() if region.cycle is None else region.cycle.actors, NAMES)
         axes.fill(x, y, color=colour, alpha=0.3, label=label)
     first, second = found.parameters
     axes.plot([float(first.nominal)], [float(second.nominal)], "o", color="#333", label="nominal")

@@ -63,7 +63,7 @@ def work(options: argparse.Namespace) -> int:
     for problem in problems:
         # Buffers without a lifetime are a mistake if the file counts the last time as live.
         if problem.dead:
-            names = answers.some([repr(name) for name in problem.dead], SHOWN)
+            names = answers.listed_up_to([repr(name) for name in problem.dead], SHOWN)
             _remark(
                 f"warning: {problem.name}: {names}: never live, as the end is not included: a "
                 "buffer that ends where it starts gets no bytes"

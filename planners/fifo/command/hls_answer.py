@@ -283,9 +283,12 @@ class CallAnswer:
             # Shares below 2% are left out.
             if share * 50 > cycles
         ]
-        yield "limited by", answers.some(shares, SHOWN)
+        yield "limited by", answers.listed_up_to(shares, SHOWN)
         if outcome.holding:
-            yield "", f"lack of space in {answers.some(self._names(outcome.holding), SHOWN)}"
+            yield (
+                "",
+                f"lack of space in {answers.listed_up_to(self._names(outcome.holding), SHOWN)}",
+            )
 
     def _deadlocks(self) -> Iterator[Fact]:
         """Yield the cycle of waits of each deadlock, at the depths of the source and at depth 2."""
@@ -308,9 +311,9 @@ class CallAnswer:
         """Yield the FIFOs that are never full or need depth 2 only, and the depths at skew 0."""
         study = self.study
         if study.as_given.outcome.cycles is not None and study.idle:
-            yield "never full", answers.some(self._names(study.idle), SHOWN)
+            yield "never full", answers.listed_up_to(self._names(study.idle), SHOWN)
         if study.unneeded:
-            names = answers.some(self._names(study.unneeded), SHOWN)
+            names = answers.listed_up_to(self._names(study.unneeded), SHOWN)
             yield "too deep", f"depth 2 is enough, one at a time: {names}"
         if study.sizing_without_skew is not None and study.sizing_without_skew.depths:
             yield "skew 0", self.in_words(study.sizing_without_skew)
