@@ -40,7 +40,7 @@ from planners.plan.plan import (
     Transfer,
     Turns,
 )
-from planners.reuse.application import Application
+from planners.reuse.application import Application, Partition
 from planners.reuse.edge_buffers import EdgeBuffer
 from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.placement import element_bytes as bytes_of_element
@@ -186,15 +186,7 @@ def _streaming_plan(
     ]
     groups = tuple(
         PlannedGroup(
-            stages=tuple(
-                Stage(
-                    layers=(layer,),
-                    rows=evaluator.models[index].table.written(layer_number, rows)[0],
-                )
-                for layer_number, (layer, rows) in enumerate(
-                    zip(partition.layers, plan.rows[index], strict=True)
-                )
-            ),
+            stages=_stages(planned, index, partition),
             order=(
                 Turns(
                     times=1,
@@ -222,6 +214,17 @@ def _streaming_plan(
         element_bytes=element_bytes,
         outside=member.outside,
     ).plan()
+
+
+def _stages(planned: Deployment, index: int, partition: Partition) -> tuple[Stage, ...]:
+    """The stages of the partition with this index: its layers, with the rows of a firing."""
+    evaluator, plan, _ = planned
+    table = evaluator.models[index].table
+    layers = zip(partition.layers, plan.rows[index], strict=True)
+    return tuple(
+        Stage(layers=(layer,), rows=table.written(number, rows)[0])
+        for number, (layer, rows) in enumerate(layers)
+    )
 
 
 def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:
