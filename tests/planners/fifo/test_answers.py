@@ -13,7 +13,7 @@ from csdf.status import Status
 from csdf.time_limit import Stop
 from csdf.units import rate_in_words
 from planners.fifo.cheapest_memories import cheapest_depths
-from planners.fifo.command.answer import as_text, by_number, in_proof
+from planners.fifo.command.answer import as_text, by_number, in_proof, verdict
 from planners.fifo.cores import chain_cost, cheapest_chain, split_cores, with_cores
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
@@ -21,7 +21,7 @@ from planners.fifo.sizing import smallest_depths
 from planners.fifo.study import front, max_rate, period_of, study
 from planners.fifo.timing.cluster import TimingOptions
 from tests.cli.schemas import require_valid
-from tests.planners.fifo.designs import RESIDUAL, ROOT, fork
+from tests.planners.fifo.designs import RESIDUAL, ROOT, chain, cluster, fork
 
 
 def line_of(output, title):
@@ -256,3 +256,13 @@ def test_a_small_effort_ends_in_an_answer_and_a_short_time_limit_in_exit_code_3(
     assert main([*command, "--time-limit", "0.001ms"]) == 3
     told = capsys.readouterr()
     assert "the time limit of 1e-06 s is reached" in told.out + told.err
+
+
+@pytest.mark.parametrize(
+    ("period", "expected"),
+    [(None, "no FIFOs; 20 cycles/frame"), (3, "no depths for 3 cycles/frame")],
+)
+def test_a_design_without_fifos_says_whether_a_period_can_be_reached(period, expected):
+    layer = cluster("Thresholding", "hls", NumChannels=20, PE=1, numInputVectors=(1,), numSteps=3)
+    found = study(chain(layer), period=None if period is None else Fraction(period))
+    assert verdict(found, Fraction(100), "bits").startswith(expected)
