@@ -91,12 +91,6 @@ def size_as_given(count: int) -> str:
     return f"{count} B"
 
 
-def rounded_integer(value: int, digits: int) -> int:
-    """Return the nearest integer with this many digits before its zeros."""
-    step: int = 10 ** max(0, len(str(abs(value))) - digits)
-    return (value + step // 2) // step * step
-
-
 def size(count: int, unit: str) -> str:
     """Return a storage size in its unit."""
     return bytes_in_words(count) if unit == "bytes" else f"{count} {unit}"

@@ -8,7 +8,6 @@ from csdf.arguments import bytes_of
 from csdf.units import (
     free_bytes_in_words,
     needed_bytes_in_words,
-    rounded_integer,
     size_as_given,
 )
 
@@ -28,10 +27,3 @@ def test_a_needed_size_read_again_suffices_and_a_free_one_is_there(count):
 )
 def test_sizes_have_four_digits(count, needed, free):
     assert (needed_bytes_in_words(count), free_bytes_in_words(count)) == (needed, free)
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"), [(0, 0), (1234, 1234), (12_345, 12_350), (999_960, 1_000_000)]
-)
-def test_an_integer_is_rounded_to_four_digits(value, shown):
-    assert rounded_integer(value, 4) == shown

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from cnn2csdf.platforms import NANOSECONDS, BoardMemory, Core, Platform
 from csdf.model.shown import Tabular
 from csdf.status import Ended, Reason, Status, Why
-from csdf.units import bytes_in_words, needed_bytes_in_words, rounded_integer
+from csdf.units import bytes_in_words, needed_bytes_in_words
 from planners.plan.plan import StreamingPlan
 
 if TYPE_CHECKING:  # or the help of a command would load the operators of networks
@@ -39,8 +39,6 @@ GIVEN = "loaded plan"
 SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
 SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
-
-PREDICTED_DIGITS = 4  # of a predicted time; the cycles an instruction takes are known within 4x
 
 
 class GroupMode(Enum):
@@ -364,7 +362,7 @@ class Fit(Tabular):
         instructions = self.instructions(method)
         if instructions is None or self.core is None or method.nanoseconds is None:
             return {}
-        fast = rounded_integer(self.core.at_best(method.nanoseconds), PREDICTED_DIGITS)
+        fast = self.core.at_best(method.nanoseconds)
         return {"predicted_instructions": instructions, "predicted_nanoseconds_at_best": fast}
 
     def _needed(self, method: FitMethod) -> dict[str, int]:
@@ -372,12 +370,6 @@ class Fit(Tabular):
         if self.beside is None:
             return {}
         return {"needed_ram_bytes": self.needed_ram(method), "state_bytes": method.state_bytes}
-
-    def shown_nanoseconds(self, time: int | None) -> int | None:
-        """A time of this answer as printed in JSON: rounded if it is predicted, exact if measured."""
-        if time is None or self.platform is None:
-            return time
-        return rounded_integer(time, PREDICTED_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
@@ -404,7 +396,7 @@ class Fit(Tabular):
                     "ram_bytes": method.ram_bytes,
                     **self._needed(method),
                     "mac_ratio": str(method.mac_ratio),
-                    "predicted_nanoseconds": self.shown_nanoseconds(method.nanoseconds),
+                    "predicted_nanoseconds": method.nanoseconds,
                     **self._at_best(method),
                 }
                 for method in self.methods

@@ -96,11 +96,6 @@ class Together:
         times_known = [time for time in times if time is not None]
         return sum(times_known) if len(times_known) == len(times) else None
 
-    @property
-    def shown_nanoseconds(self) -> int | None:
-        """The time of a frame of each network as printed in JSON."""
-        return self.fits[0].shown_nanoseconds(self.nanoseconds)
-
     def _memories_needed(self) -> Iterator[tuple[str, int, int]]:
         """Yield the name and size of each memory, and the bytes of it that the networks need."""
         first, traffic = self.fits[0], self.fits[0].slow

@@ -466,7 +466,7 @@ def as_json(all_of: Together, checks: Sequence[Check], seconds: float) -> dict[s
             }
         ),
         "flash_bytes": all_of.flash_bytes,
-        "predicted_nanoseconds": all_of.shown_nanoseconds,
+        "predicted_nanoseconds": all_of.nanoseconds,
         "lower_bound_bytes": all_of.lower_bound,
         "status": str(status),
         "reason": reason,

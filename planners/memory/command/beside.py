@@ -110,7 +110,7 @@ def as_json(together: Together | None) -> dict[str, Any] | None:
     return {
         "fits": None if limits == {None} else fits,
         "ram_bytes": together.ram_bytes,
-        "predicted_nanoseconds": together.shown_nanoseconds,
+        "predicted_nanoseconds": together.nanoseconds,
         "status": str(status),
         "reason": str(together.fits[0].reason if len(together.fits) == 1 else reason),
         "networks": [
