@@ -91,10 +91,11 @@ def dim_size(dim: Sequence[Digit]) -> int:
 def split_digits(digits: Sequence[Digit], dims: Dims) -> IndexMap:
     """Return the index map of a reshape: the digits, most significant first, as dims of these sizes.
 
-    A digit that is larger than the rest of its dim is split in two. Raises NoIndexMap if neither
-    size divides the other: a reshape of 6 x 4 into 4 x 6 has no such digits.
+    Consecutive digits of an axis are merged first: 3 x 4 channels can be reshaped into 2 x 6. A digit
+    that is larger than the rest of its dim is split in two. Raises NoIndexMap if neither size divides
+    the other: 6 rows x 4 channels, reshaped into 4 x 6, have no such digits.
     """
-    remaining, index_map = list(digits), []
+    remaining, index_map = list(merged(digits)), []
     for size in dims:
         dim: list[Digit] = []
         while size > 1:

@@ -257,14 +257,14 @@ def rescaled_sums(
     rounds_once: whether products are rounded once, as of fully connected layers.
     """
     axes = (-1, *(1,) * (sums.ndim - 1))
+    if not result.is_fixed_point:
+        factors = np.array(ratios, np.float32).reshape(axes)
+        return stored(np.rint(sums.astype(np.float32) * factors).astype(np.int64), result)
     if rounds_once:
         return stored(rescaled_single_rounding(sums, np.array(ratios).reshape(axes)), result)
-    if result.is_fixed_point:
-        integers, exponents = (array.reshape(axes) for array in multipliers(ratios))
-        rescale = rescaled_wide if is_wide else rescaled
-        return stored(rescale(sums, integers, exponents), result)
-    factors = np.array(ratios, np.float32).reshape(axes)
-    return stored(np.rint(sums.astype(np.float32) * factors).astype(np.int64), result)
+    integers, exponents = (array.reshape(axes) for array in multipliers(ratios))
+    rescale = rescaled_wide if is_wide else rescaled
+    return stored(rescale(sums, integers, exponents), result)
 
 
 def rescaled_products(

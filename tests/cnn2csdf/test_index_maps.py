@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cnn2csdf import index_maps
-from cnn2csdf.index_maps import NoIndexMap, merged, split_digits, whole_axis
+from cnn2csdf.index_maps import NoIndexMap, flattened, merged, split_digits, whole_axis
 
 
 def test_the_example_of_the_module_holds():
@@ -34,3 +34,8 @@ def test_each_digit_of_a_reshape_is_the_index_of_its_channel_and_row(dims):
 def test_a_reshape_that_cuts_an_index_off_its_digits_has_no_form():
     with pytest.raises(NoIndexMap):
         split_digits([*whole_axis("Y", 6), *whole_axis("C", 4)], (4, 6))
+
+
+def test_digits_of_heads_are_merged_before_a_reshape_splits_them_otherwise():
+    heads = split_digits(whole_axis("C", 12), (3, 4))
+    assert split_digits(flattened(heads), (2, 6)) == split_digits(whole_axis("C", 12), (2, 6))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.dtypes import Element, Quantization, Stored
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.functions import exponential, reciprocal_of_one_plus, softmax_int8
 from cnn2csdf.integers import (
@@ -23,6 +23,7 @@ from cnn2csdf.integers import (
     quantized,
     rescaled,
     rescaled_single_rounding,
+    rescaled_sums,
     rescaled_wide,
     rescaled_with_further,
 )
@@ -36,6 +37,14 @@ words = st.integers(-(2**31) + 1, 2**31 - 1)
 def rounded(number):
     """The nearest whole number; halves away from zero."""
     return floor(abs(number) + Fraction(1, 2)) * (1 if number >= 0 else -1)
+
+
+def test_sums_in_single_precision_round_halves_to_even_whatever_the_weights():
+    result = Quantization(
+        element=Element.INT8, scales=(1.0,), arithmetic=Arithmetic.SINGLE_PRECISION
+    )
+    found = rescaled_sums(np.array([1, 3, -1]), [0.5], result, rounds_once=True)
+    assert found.tolist() == [0, 2, 0]
 
 
 @settings(deadline=None)
