@@ -19,6 +19,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Operator
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
+from csdf.names import free_name
 
 Arrays = Mapping[str, Array]  # by role
 
@@ -50,6 +51,13 @@ class Draft:
         self._new: dict[str, Layer] = {}
         self._sources: dict[str, str] = {}
         self._weights: dict[str, Arrays] = {}
+        self._names = {layer.name for layer in model.network.layers}
+
+    def new_name(self, wanted: str) -> str:
+        """Return a name for a new layer, with a number appended if another layer has the name."""
+        name = free_name(wanted, self._names)
+        self._names.add(name)
+        return name
 
     def source(self, name: str) -> str:
         """Return the layer that consumers of a tensor read now."""

@@ -34,6 +34,7 @@ from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
+from csdf.names import free_name
 
 ROWS, CHANNELS = 1, 0  # axes of a feature map
 
@@ -122,6 +123,7 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
     """
     network = model.network
     output_names = {output.name for output in network.outputs}
+    draft = Draft(model)
     changed: dict[str, tuple[Layer, ...]] = {}
     for input_name, output_name in pairs.items():
         if f"{output_name} output" in output_names and output_name not in output_names:
@@ -133,15 +135,14 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
                 f"state {input_name!r}: the output {output_name!r} is the state "
                 "of another input already"
             )
-        changed |= _variable_of_ends(source, end)
+        changed |= _variable_of_ends(draft, source, end)
     if changed and len(network.inputs) == len(pairs):
         raise InvalidNetwork("every input is a state; expected one that comes with each frame")
-    draft = Draft(model)
     draft.apply(Edit(layers=changed))
     return with_rings(rewritten(draft.model(), stored_as_integers))
 
 
-def _variable_of_ends(source: Layer, end: Layer) -> dict[str, tuple[Layer, ...]]:
+def _variable_of_ends(draft: Draft, source: Layer, end: Layer) -> dict[str, tuple[Layer, ...]]:
     """The layers that replace an input and an output of a network if both are a state variable.
 
     An output of other dims of 1 than the input is reshaped first. Raises InvalidNetwork if the shapes
@@ -158,15 +159,22 @@ def _variable_of_ends(source: Layer, end: Layer) -> dict[str, tuple[Layer, ...]]
             "expected the same shape and type, or the rows of the input and new ones behind them"
         )
     begin = 0 if source.quantization is None else source.quantization.zero_point
-    operator = Previous(dims=source.shape.dims, variable=source.name, begin=begin)
+    variable = _new_variable(draft, source.name)
+    operator = Previous(dims=source.shape.dims, variable=variable, begin=begin)
     previous = replace(source, operator=operator)
-    following = replace(end, operator=Next(variable=source.name))
+    following = replace(end, operator=Next(variable=variable))
     in_place_of_end = [following]
     if not is_window and end.shape != source.shape:
-        name, reshape = f"{end.name} reshape", op.Reshape(dims=source.shape.dims)
+        name = draft.new_name(f"{end.name} reshape")
+        reshape = op.Reshape(dims=source.shape.dims)
         reshaped = replace(end, name=name, operator=reshape, shape=source.shape)
         in_place_of_end = [reshaped, replace(following, inputs=(name,), shape=source.shape)]
     return {source.name: (previous,), end.name: tuple(in_place_of_end)}
+
+
+def _new_variable(draft: Draft, wanted: str) -> str:
+    """The name, with a number appended if a variable of the network has it."""
+    return free_name(wanted, [state.variable for state in draft.network.initial_states.values()])
 
 
 def _end_named(ends: Sequence[Layer], name: str, role: str, state: str) -> Layer:
@@ -210,7 +218,7 @@ def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
     removed = {reader.name for reader in readers}
     conversions = {
         source.name: replace(
-            layer_after(source, f"{source.name} of {window.name}", op.Conversion()),
+            layer_after(source, draft.new_name(f"{source.name} of {window.name}"), op.Conversion()),
             quantization=types,
         )
         for source in map(draft.layer, window.inputs)
@@ -292,11 +300,14 @@ def heads_as_columns(draft: Draft, layer: Layer) -> Edit | None:
     state = replace(state, dims=state_shape.dims)
     transposition = replace(window, operator=op.Transpose(permutation=(2, 1, 0)), stored=())
     new_transposed = replace(
-        transposition, name=f"{window.name} new", inputs=(new.name,), shape=new_shape
+        transposition,
+        name=draft.new_name(f"{window.name} new"),
+        inputs=(new.name,),
+        shape=new_shape,
     )
     rows = replace(
         window,
-        name=f"{window.name} rows",
+        name=draft.new_name(f"{window.name} rows"),
         inputs=(previous.name, new_transposed.name),
         shape=window_shape,
     )
@@ -326,7 +337,8 @@ def view_before_output(draft: Draft, output: Layer) -> Edit | None:
     if is_following or source not in {*rings, *draft.network.initial_states}:
         return None
     layer = draft.layer(source)
-    view = layer_after(layer, f"{source} for {output.name}", op.View(dims=layer.shape.dims))
+    name = draft.new_name(f"{source} for {output.name}")
+    view = layer_after(layer, name, op.View(dims=layer.shape.dims))
     return Edit(layers={output.name: (view, replace(output, inputs=(view.name,)))})
 
 
@@ -472,22 +484,22 @@ def _ring_of_part(
     whole_previous, whole_new, whole_window, whole_following = map(draft.layer, ring)
     channels, part = reader.shape.channels, f"part {number}"
     state = draft.network.initial_states[ring.previous]
-    variable = f"{state.variable}, {part}"
+    variable = _new_variable(draft, f"{state.variable}, {part}")
     previous_dims = (channels, *whole_previous.shape.dims[1:])
     new_dims = (channels, *whole_new.shape.dims[1:])
     previous = replace(
         whole_previous,
-        name=f"{ring.previous}, {part}",
+        name=draft.new_name(f"{ring.previous}, {part}"),
         operator=replace(state, dims=previous_dims, variable=variable),
         shape=Shape(dims=previous_dims),
     )
-    new_name = f"{ring.new}, {part} of {ring.window}"
+    new_name = draft.new_name(f"{ring.new}, {part} of {ring.window}")
     new = layer_after(whole_new, new_name, reader.operator, Shape(dims=new_dims))
     inputs = previous.name, new.name
     window = replace(whole_window, name=reader.name, inputs=inputs, shape=reader.shape)
     following = replace(
         whole_following,
-        name=f"{ring.following}, {part}",
+        name=draft.new_name(f"{ring.following}, {part}"),
         operator=Next(variable=variable),
         inputs=(window.name,),
         shape=window.shape,
@@ -509,8 +521,10 @@ def sequence_by_rows(draft: Draft, layer: Layer) -> Edit | None:
     source = draft.network.layer(layer.inputs[0])
     steps, elements = source.shape.dims
     read, result = (Shape(dims=(size, steps, 1)) for size in (elements, dims[1]))
-    view = layer_after(source, f"{layer.name} by rows", op.View(dims=read.dims), read)
-    by_rows = replace(layer, name=f"{layer.name} rows", inputs=(view.name,), shape=result)
+    view_name = draft.new_name(f"{layer.name} by rows")
+    view = layer_after(source, view_name, op.View(dims=read.dims), read)
+    name = draft.new_name(f"{layer.name} rows")
+    by_rows = replace(layer, name=name, inputs=(view.name,), shape=result)
     matrix = layer_after(by_rows, layer.name, op.View(dims=dims), layer.shape)
     return Edit(
         layers={layer.name: (view, by_rows, matrix)},

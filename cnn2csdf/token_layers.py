@@ -46,7 +46,6 @@ from cnn2csdf.network import Layer
 from cnn2csdf.rewriting import Arrays, Draft, Edit, layer_after
 from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Model
-from csdf.names import longer_name
 
 Dim = TypeVar("Dim")
 
@@ -74,17 +73,12 @@ class TokenDraft(Draft):
         self.mapped: dict[str, MappedTensor] = {}
         self.unrepeated: dict[str, MappedTensor] = {}
         self.has_attention = False
-        self._names = {layer.name for layer in model.network.layers}
         self._added: dict[str, Arrays] = {}  # names of layers since the last edit, and weights
 
     def edit(self, layer: Layer) -> Edit:
         """Return the edit that puts the layers added since the last edit in place of a layer."""
         added, self._added = self._added, {}
         return Edit(layers={layer.name: tuple(map(self.layers.__getitem__, added))}, weights=added)
-
-    def new_name(self, name: str) -> str:
-        """Return a name for a layer that neither the file nor the draft has."""
-        return longer_name(name, {*self._names, *self.layers}, by=" ")
 
     def put_moved(self, layer: Layer, tensor: MappedTensor) -> None:
         """Record that a move of the file is an index map, and add what else the move computes.

@@ -73,7 +73,6 @@ from cnn2csdf.token_layers import (
     token_rows,
 )
 from cnn2csdf.weights import Model
-from csdf.names import longer_name
 
 
 def tokens_as_rows(model: Model) -> Model:
@@ -96,11 +95,11 @@ def with_masks_of_readers(model: Model) -> Model:
 
     before: image 1x4x4; mask 1x4x4 -> far 1x4x4; image, far -> first 1x4x4; first, far -> second
             1x4x4
-    after:  image 1x4x4; mask 1x4x4 -> far of a reader 1x4x4; image, far of a reader -> first 1x4x4;
-            mask -> far of a reader  1x4x4; first, far of a reader  -> second 1x4x4
+    after:  image 1x4x4; mask 1x4x4 -> far for first 1x4x4; image, far for first -> first 1x4x4;
+            mask -> far for second 1x4x4; first, far for second -> second 1x4x4
     """
     network = model.network
-    masks, names = _mask_layers(network), {layer.name for layer in network.layers}
+    masks = _mask_layers(network)
 
     def with_copies(draft: Draft, layer: Layer) -> Edit | None:
         if layer.name in masks or masks.isdisjoint(layer.inputs):
@@ -112,8 +111,7 @@ def with_masks_of_readers(model: Model) -> Model:
                 return name
             if name not in copies:
                 sources = tuple(map(copied, network.layer(name).inputs))
-                copy_name = longer_name(f"{name} of a reader", names, by=" ")
-                names.add(copy_name)
+                copy_name = draft.new_name(f"{name} for {layer.name}")
                 copies[name] = replace(network.layer(name), name=copy_name, inputs=sources)
             return copies[name].name
 
@@ -375,7 +373,7 @@ def _put_channels(draft: TokenDraft, name: str, source: str, channels: Sequence[
     (operand,) = producer.inputs
     # An operand of a single channel that is broadcast along the channels of a constant stays whole.
     if operator.is_elementwise and draft.layers[operand].shape.channels == producer.shape.channels:
-        operand = draft.new_name(f"{operand} {operand}")
+        operand = draft.new_name(f"{operand} for {name}")
         _put_channels(draft, operand, producer.inputs[0], channels)
     weights = {
         role: array[channels] if array.shape[0] > 1 else array

@@ -327,6 +327,21 @@ def test_the_example_in_the_docstring_is_what_a_rule_does(rule, model):
     assert " ".join(example.split()) in " ".join(rule.__doc__.split())
 
 
+@ALL
+def test_new_layers_have_names_of_their_own(rule, model):
+    def rewrite(network):
+        if rule in ON_MAPS:
+            return edited(TokenDraft(Model(network=network)), *tokens.RULES).network
+        return applied(rule, Model(network=network)).network
+
+    layers, alone = model.network.layers, rewrite(model.network)
+    new_names = {layer.name for layer in alone.layers} - {layer.name for layer in layers}
+    inputs = [(name, op.Input(dims=(2, 1, 1))) for name in sorted(new_names)]
+    added = built(*inputs, ends=new_names).network.layers if new_names else ()
+    crowded = rewrite(Network(name="crowded", layers=(*layers, *added)))
+    assert len(crowded.layers) == len(alone.layers) + len(added)
+
+
 @pytest.mark.parametrize("rule", SIMPLIFYING, ids=lambda rule: rule.__name__)
 def test_a_rule_that_simplifies_leaves_its_own_result_as_it_is(rule):
     once = applied(rule, EXAMPLES[rule])
@@ -406,7 +421,7 @@ def test_a_layer_that_reads_masks_several_times_has_one_copy_of_each():
         ("first", op.Concatenation(axis=0), "image", "near", "far", "near"),
     )
     (first,) = tokens.with_masks_of_readers(model).network.layers[-1:]
-    assert first.inputs == ("image", "near of a reader", "far of a reader", "near of a reader")
+    assert first.inputs == ("image", "near for first", "far for first", "near for first")
 
 
 def test_an_input_in_the_dims_of_a_view_keeps_the_dims_of_the_file():
