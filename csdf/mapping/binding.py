@@ -32,6 +32,7 @@ from csdf.model.graph import (
     self_loop,
     space_channel,
 )
+from csdf.names import free_name
 
 # Suffixes to the name of a channel, for the actors and channels that model its transfer and buffers.
 TRANSFER = " (transfer)"
@@ -113,7 +114,9 @@ def bound_graph(
         replace(channel, capacity=None) if channel.name in mapping.buffers else channel
         for channel in scaled.channels
     )
-    for channel in bound_channels(replace(scaled, channels=channels, origin=None)).channels:
+    bounded = bound_channels(replace(scaled, channels=channels, origin=None)).channels
+    builder.used_names |= {actor.name for actor in actors} | {channel.name for channel in bounded}
+    for channel in bounded:
         builder.add(channel)
     return Graph(
         name=graph.name,
@@ -166,6 +169,13 @@ class _Binding:
     factor: Fraction  # ticks of the graph in a time unit of the user
     channels: list[Channel] = field(default_factory=list)
     transfers: list[Actor] = field(default_factory=list)
+    used_names: set[str] = field(default_factory=set)  # of all actors and channels
+
+    def _free_name(self, wanted: str) -> str:
+        """Return a name for a further actor or channel, with a number if it is used."""
+        name = free_name(wanted, self.used_names, between="_")
+        self.used_names.add(name)
+        return name
 
     @cached_property
     def releases(self) -> dict[str, tuple[int, ...] | None]:
@@ -212,7 +222,7 @@ class _Binding:
         return self.platform.connection(str(cores[0]), str(cores[1]))
 
     def _add_transfer(self, channel: Channel, connection: Connection, buffer: Buffer) -> None:
-        name = f"{channel.name}{TRANSFER}"
+        name = self._free_name(f"{channel.name}{TRANSFER}")
         is_one_by_one = not connection.is_pipelined
         has_buffer = buffer.source is not None or buffer.target is not None
         unit = gcd(*channel.production, *channel.consumption)
@@ -224,14 +234,16 @@ class _Binding:
         self.transfers.append(transfer)
         first = replace(
             channel,
-            name=f"{channel.name} (sent)",
+            name=self._free_name(f"{channel.name} (sent)"),
             consumer=name,
             consumption=(at_once,),
             initial_tokens=tokens if has_source else 0,
         )
         second = replace(
             channel,
-            producer=self._waiting(channel.name, connection, at_once) if connection.wait else name,
+            producer=self._waiting(channel.name, name, connection, at_once)
+            if connection.wait
+            else name,
             production=(at_once,),
             initial_tokens=0 if has_source else tokens,
         )
@@ -240,19 +252,19 @@ class _Binding:
         released = replace(second, producer=name, release=self.releases.get(channel.name))
         self._limit(channel.name, released, buffer.target, TARGET)
         if is_one_by_one:
-            self.channels.append(self_loop(transfer, 1, f"{name} (limit)"))
+            self.channels.append(self_loop(transfer, 1, self._free_name(f"{name} (limit)")))
 
-    def _waiting(self, channel: str, connection: Connection, at_once: int) -> str:
-        """Add the actor that delays arrived tokens by the waiting time of the connection.
+    def _waiting(self, channel: str, transfer: str, connection: Connection, at_once: int) -> str:
+        """Add the actor that delays tokens of a transfer by the waiting time of the connection.
 
         Returns its name.
         """
-        name = f"{channel}{WAIT}"
+        name = self._free_name(f"{channel}{WAIT}")
         self.transfers.append(Actor(name=name, durations=(int(connection.wait * self.factor),)))
         self.channels.append(
             Channel(
-                name=f"{channel} (arrived)",
-                producer=f"{channel}{TRANSFER}",
+                name=self._free_name(f"{channel} (arrived)"),
+                producer=transfer,
                 consumer=name,
                 production=(at_once,),
                 consumption=(at_once,),
@@ -269,7 +281,7 @@ class _Binding:
                 f"channel {name!r}: a buffer of {counted(capacity, 'token')} for "
                 f"{ends.initial_tokens} initial ones"
             )
-        space = SpaceName.of(name, f"{name}{SPACE[side]}")
+        space = SpaceName.of(name, self._free_name(f"{name}{SPACE[side]}"))
         self.channels.append(space_channel(ends, capacity, space))
 
 

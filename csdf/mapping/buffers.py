@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.arguments import public
-from csdf.mapping.binding import SPACE, bound_graph, buffer_sides, buffered_channel, require_valid
+from csdf.mapping.binding import bound_graph, buffer_sides, buffered_channel, require_valid
 from csdf.mapping.model import Buffer, Mapping, Platform
 from csdf.mapping.throughput import MappedThroughput, busy_times, ordered_throughput
 from csdf.model.exact import Exact, exact_above_zero
-from csdf.model.graph import Graph
+from csdf.model.graph import Graph, SpaceName
 from csdf.model.shown import Shown
 from csdf.search.evaluator import PeriodEvaluation
 from csdf.search.learned_bounds import fast_enough
@@ -126,11 +126,12 @@ class _BufferedMapping:
             for channel in channels
         ]
         self._occupied = [channel.initial_tokens for channel in channels]
-        # Channels of the bound graph whose tokens are the free space of a buffer.
-        spaces = [f"{channel}{SPACE[side]}" for channel, side in self._buffers]
-        self._index_of = {name: index for index, name in enumerate(spaces)}
         full = self.mapping_with(self._occupied)  # a space channel for each buffer, without space
         self._bound = bound_graph(graph, platform, full, is_conservative=True)
+        # Channels of the bound graph whose tokens are the free space of a buffer, in the same order.
+        names = (channel.name for channel in self._bound.channels)
+        spaces = [name for name in names if isinstance(name, SpaceName) and name.channel in sides]
+        self._index_of: dict[str, int] = {name: index for index, name in enumerate(spaces)}
         self.firings = sum(repetition_vector(self._bound).values())
         self.count = 0
         self._known: dict[tuple[int | None, ...], PeriodEvaluation] = {}

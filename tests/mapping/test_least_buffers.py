@@ -62,6 +62,26 @@ def test_a_channel_over_a_connection_has_room_on_both_sides():
     assert found.mapping.buffers == {"ab": Buffer(source=2, target=2)}
 
 
+def test_names_of_transfers_are_free_in_a_graph():
+    platform, mapping = apart(latency=1, wait=1, is_pipelined=False)
+    answer = min_buffers(chain(), platform, mapping, period=11)
+    builder = GraphBuilder("g").actor("ab (transfer)", 2).actor("ab (wait)", 3)
+    builder.channel("ab (transfer)", 2, "ab (wait)", 2, name="ab")
+    for name in ("sent", "arrived", "transfer", "limit", "transfer) (limit", "space at its source"):
+        builder.channel("ab (wait)", 1, "ab (wait)", 1, initial_tokens=9, name=f"ab ({name})")
+    renamed = {"a": "ab (transfer)", "b": "ab (wait)"}
+    mapping = Mapping(
+        binding={renamed[actor]: core for actor, core in mapping.binding.items()},
+        orders={
+            core: StaticOrder(periodic=tuple(renamed[actor] for actor in order.periodic))
+            for core, order in mapping.orders.items()
+        },
+    )
+    named = min_buffers(builder.graph(), platform, mapping, period=11)
+    assert named.mapping.buffers["ab"] == answer.mapping.buffers["ab"]
+    assert named.found.period == answer.found.period
+
+
 def test_without_a_period_the_buffers_only_prevent_deadlock():
     assert min_buffers(chain(), *apart()).size == 2
 
