@@ -166,6 +166,15 @@ def test_one_picture_does_not_hold_many_problems(run, tmp_path):
     assert "there are 2 problems; choose with --only" in remarks
 
 
+@pytest.mark.parametrize(
+    "content", ["<?xml version='1.0'?>\n<sdf3/>\n", '{"name": "g", "actors": []}']
+)
+def test_graphs_are_planned_by_order(run, tmp_path, content):
+    path = tmp_path / "graph"
+    path.write_text(content)
+    assert "a graph; `csdf plan arena --order` plans it." in run("plan", "arena", path)[2]
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"{", b"MODEL\n", b"a,b\n1,2\n"])
 def test_unreadable_files_are_one_line(run, tmp_path, content):
     path = tmp_path / "broken"

@@ -21,6 +21,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes
+from csdf.io.json_value import JsonValue
 from csdf.names import expected_names
 from csdf.status import Ended, Status
 from csdf.units import bytes_in_words, time_in_words
@@ -444,6 +445,12 @@ def read_problems(path: str) -> list[Problem]:
         raise UnreadableFile(f"{path}: is not text; expected CSV, JSON or a Glow trace") from None
     lines = (line.strip() for line in text.splitlines())
     begin = next((line for line in lines if line and not line.startswith("#")), "")
+    document = JsonValue.parse(text, path).value if begin.startswith("{") else {}
+    if begin.startswith("<") or not document.keys().isdisjoint(("actors", "nodes")):
+        raise UnreadableFile(
+            f"{path}: a graph; `{PROGRAM} --order` plans it. Expected CSV, JSON with 'problems' or a "
+            "Glow trace"
+        )
     if begin.startswith("{"):
         return parse_problems(text, path)
     if begin.split(maxsplit=1)[:1] == ["MODEL"]:
