@@ -119,7 +119,7 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
 
     Another input whose only consumer is a view has the dims of the view afterwards; frames have the
     dims of `network.inputs` of the new model. Raises InvalidNetwork for an unknown input or output, and
-    for a pair of different shapes or quantisations.
+    for a pair of different shapes, types or quantisations.
     """
     network = model.network
     output_names = {output.name for output in network.outputs}
@@ -146,16 +146,17 @@ def _variable_of_ends(draft: Draft, source: Layer, end: Layer) -> dict[str, tupl
     """The layers that replace an input and an output of a network if both are a state variable.
 
     An output of other dims of 1 than the input is reshaped first. Raises InvalidNetwork if the shapes
-    differ otherwise, or if the quantisations differ.
+    differ otherwise, or if the types or quantisations differ.
     """
     source_sizes, end_sizes = (
         [size for size in layer.shape.dims if size > 1] for layer in (source, end)
     )
     is_window = _grows(source.shape, end.shape)
-    if not (is_window or source_sizes == end_sizes) or source.quantization != end.quantization:
+    types = [(layer.element, layer.quantization) for layer in (source, end)]
+    if not (is_window or source_sizes == end_sizes) or types[0] != types[1]:
         raise InvalidNetwork(
-            f"state {source.name!r}: the input is {source.shape}, the output "
-            f"{end.name!r} is {end.shape}; "
+            f"state {source.name!r}: the input is {source.shape} of {source.element.value}, the output "
+            f"{end.name!r} is {end.shape} of {end.element.value}; "
             "expected the same shape and type, or the rows of the input and new ones behind them"
         )
     begin = 0 if source.quantization is None else source.quantization.zero_point

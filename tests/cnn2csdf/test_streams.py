@@ -1,5 +1,7 @@
 """Windows that slide as hops, and inputs as states."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -150,6 +152,19 @@ def test_states_of_other_names_are_refused_with_the_names_that_there_are():
     without_inputs = with_states(Model(network=only_state(), weights={}), {})
     with pytest.raises(InvalidNetwork, match=r"there is no input 'h'$"):
         with_states(without_inputs, {"h": "after"})
+
+
+def test_a_state_has_one_type():
+    network = counter().network
+    layers = tuple(
+        replace(layer, element=Element.FLOAT16) if layer.name == "before" else layer
+        for layer in network.layers
+    )
+    halves = Model(network=replace(network, layers=layers), weights={})
+    with pytest.raises(
+        InvalidNetwork, match=r"is [\dx]+ of float16, the output .* of float32; exp"
+    ):
+        with_states(halves, {"before": "after"})
 
 
 def test_an_output_is_the_state_of_one_input():
