@@ -26,7 +26,8 @@ def with_pragmas(
     """
     lines = text.splitlines(keepends=True)
     newline = "\r\n" if "\r\n" in text else "\n"
-    if lines and not lines[-1].endswith("\n"):
+    is_ended = not lines or lines[-1].endswith("\n")
+    if not is_ended:
         lines[-1] += newline
     # The last declaration first, so that the numbers of earlier lines stay.
     for fifo, depth in sorted(depths, key=lambda depth: -depth[0].line):
@@ -55,7 +56,8 @@ def with_pragmas(
                 while stop < len(lines) and lines[stop - 1].rstrip("\r\n").endswith("\\"):
                     stop += 1  # the pragma continues
             lines[begin:stop] = [f"{indent}{pragma}{newline}"]
-    return "".join(lines)
+    written = "".join(lines)
+    return written if is_ended else written.removesuffix(newline)
 
 
 def _with_depth(pragma: str, name: str, depth: int) -> str:

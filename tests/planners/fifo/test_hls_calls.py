@@ -606,6 +606,7 @@ def test_depths_are_written_into_pragmas_and_new_pragmas_after_declarations():
     assert text.splitlines()[4] == "  #pragma HLS STREAM variable=other depth=3"
     assert len(text.splitlines()) == len(SOURCE.splitlines()) + 1
     assert with_pragmas(text, "design.cpp", [(lane, 20)]) == text
+    assert with_pragmas(SOURCE[:-1], "design.cpp", [(lane, 20), (other, 3)]) == text[:-1]
     # The kind of memory is written once, with the ends of lines of the file.
     bound = with_pragmas(SOURCE.replace("\n", "\r\n"), "design.cpp", [(lane, 8)], "srl")
     assert bound.count("\n") == bound.count("\r\n") == SOURCE.count("\n") + 1
