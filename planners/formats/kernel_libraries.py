@@ -82,45 +82,71 @@ def _rounded(size: int, multiple: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution:
-    """The shapes of a convolution; each of height and width, rows first.
+class Axis:
+    """A convolution along its rows or its columns.
 
-    batch: of the input. channels: of input, filter and output. pads: before the first row and column.
+    size, taps, outputs: of the input, filter and output. pad: before the first element.
     """
 
-    batch: int
-    size: tuple[int, int]
-    kernel: tuple[int, int]
-    result: tuple[int, int]
-    channels: tuple[int, int, int]
-    strides: tuple[int, int]
-    dilation: tuple[int, int]
-    pads: tuple[int, int]
+    size: int
+    taps: int
+    outputs: int
+    stride: int
+    dilation: int
+    pad: int
 
     @property
-    def taps(self) -> int:
-        """The elements of a channel of the filter."""
-        return self.kernel[0] * self.kernel[1]
-
-    @property
-    def window(self) -> int:
-        """The elements of the input under the filter."""
-        return self.taps * self.channels[0]
-
-    def padded(self, rows: int, columns: int) -> int:
-        """Return the elements of a channel of the input with so many more rows and columns."""
-        return (self.size[0] + rows) * (self.size[1] + columns)
-
-    def beyond(self) -> tuple[int, int]:
-        """Return rows and columns that the kernels of ESP-NN read after the end of the input.
+    def beyond(self) -> int:
+        """The elements that the kernels of ESP-NN read after the end of the input.
 
         Each output reads a stride, the last output the rest of its window as well. For example,
         5 outputs with stride 2 and 3 taps read 5 * 2 + 3 - 1 = 12 rows, 1 beyond an input of 11. As
         in ESP-NN, dilation does not count: the number is below 0 for some dilated filters.
         """
-        axes = zip(self.size, self.kernel, self.result, self.strides, strict=True)
-        rows, columns = (out * stride + taps - 1 - size for size, taps, out, stride in axes)
-        return rows, columns
+        return self.outputs * self.stride + self.taps - 1 - self.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """The shapes of a convolution.
+
+    batch: of the input. channels, filter_channels, outputs: of input, filter and output.
+    """
+
+    batch: int
+    rows: Axis
+    columns: Axis
+    channels: int
+    filter_channels: int
+    outputs: int
+
+    @property
+    def taps(self) -> int:
+        """The elements of a channel of the filter."""
+        return self.rows.taps * self.columns.taps
+
+    @property
+    def window(self) -> int:
+        """The elements of the input under the filter."""
+        return self.taps * self.channels
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether padding precedes the first row or column."""
+        return (self.rows.pad, self.columns.pad) != (0, 0)
+
+    @property
+    def is_dilated(self) -> bool:
+        """Whether the elements of a window are apart."""
+        return (self.rows.dilation, self.columns.dilation) != (1, 1)
+
+    def is_filter(self, rows: int, columns: int) -> bool:
+        """Whether the filter has these sizes."""
+        return (self.rows.taps, self.columns.taps) == (rows, columns)
+
+    def padded(self, more_rows: int = 0, more_columns: int = 0) -> int:
+        """Return the elements of a channel of the input with so many more rows and columns."""
+        return (self.rows.size + more_rows) * (self.columns.size + more_columns)
 
 
 def convolution_of(node: TfliteNode, graph: TfliteGraph) -> Convolution | None:
@@ -128,27 +154,25 @@ def convolution_of(node: TfliteNode, graph: TfliteGraph) -> Convolution | None:
     dims = [graph.tensors[number].dims for number in (*node.inputs[:2], *node.outputs[:1])]
     if len(dims) != 3 or any(len(axes) != 4 for axes in dims) or node.options is None:
         return None
-    (batch, *size, channels), (_, *kernel, depth), (_, *result, outputs) = dims
-    options, first = node.options, 4 if node.kind == "CONV_2D" else 5  # of dilation, columns first
-    strides = options.integer(2, "i"), options.integer(1, "i")
-    dilation = options.integer(first + 1, "i", 1), options.integer(first, "i", 1)
+    options, dilation_field = node.options, 4 if node.kind == "CONV_2D" else 5
     is_same = options.integer(0, "b") == 0
-    pads = [
-        max(0, (out - 1) * stride + (taps - 1) * step + 1 - extent) // 2 if is_same else 0
-        for extent, taps, out, stride, step in zip(
-            size, kernel, result, strides, dilation, strict=True
-        )
-    ]
+
+    def axis(number: int) -> Axis:
+        """Return the rows (1) or columns (2); the options have the columns first."""
+        size, taps, outputs = (axes[number] for axes in dims)
+        stride = options.integer(3 - number, "i")
+        dilation = options.integer(dilation_field + 2 - number, "i", 1)
+        total_pad = max(0, (outputs - 1) * stride + (taps - 1) * dilation + 1 - size)
+        return Axis(
+            size=size, taps=taps, outputs=outputs, stride=stride, dilation=dilation,
+            pad=total_pad // 2 if is_same else 0,
+        )  # fmt: skip
+
+    source, filters, result = dims
     return Convolution(
-        batch=batch,
-        size=(size[0], size[1]),
-        kernel=(kernel[0], kernel[1]),
-        result=(result[0], result[1]),
-        channels=(channels, depth, outputs),
-        strides=strides,
-        dilation=dilation,
-        pads=(pads[0], pads[1]),
-    )
+        batch=source[0], rows=axis(1), columns=axis(2),
+        channels=source[3], filter_channels=filters[3], outputs=result[3],
+    )  # fmt: skip
 
 
 def by_shapes(formula: Callable[[Convolution], int]) -> Kernel:
@@ -163,8 +187,8 @@ def by_shapes(formula: Callable[[Convolution], int]) -> Kernel:
 
 
 def _is_pointwise(layer: Convolution) -> bool:
-    is_plain = layer.pads == (0, 0) and layer.kernel == layer.dilation == (1, 1)
-    return is_plain and layer.channels[0] == layer.channels[1]
+    is_plain = layer.is_filter(1, 1) and not layer.is_padded and not layer.is_dilated
+    return is_plain and layer.channels == layer.filter_channels
 
 
 def arm_dsp_convolution(layer: Convolution) -> int:
@@ -187,43 +211,41 @@ def _mve_row(layer: Convolution) -> int | None:
     then at the right end; windows inside the input are read in place. A row with fewer outputs than
     overlap padding is computed as other convolutions are.
     """
-    channels, stride = layer.channels[0], layer.strides[1]
-    taps, pad = layer.kernel[1], layer.pads[1]
-    is_row = layer.size[0] == layer.kernel[0] == layer.dilation[0] == layer.dilation[1] == 1
-    if not is_row or stride * channels % 4 or channels != layer.channels[1]:
+    columns, channels = layer.columns, layer.channels
+    is_row = layer.rows.size == layer.rows.taps == 1 and not layer.is_dilated
+    if not is_row or columns.stride * channels % 4 or channels != layer.filter_channels:
         return None
-    total_pad = (layer.result[1] - 1) * stride + taps - layer.size[1]
+    total_pad = (columns.outputs - 1) * columns.stride + columns.taps - columns.size
     # The remainder of C has the sign of the dividend: -1 if the windows end before the input does.
     more_at_right = total_pad % 2 if total_pad >= 0 else -(total_pad % 2)
 
     def outputs_over(padding: int) -> int:
         """Return the number of outputs whose windows overlap padding of that width."""
-        return max(1, -(-padding // stride)) if padding else 0
+        return max(1, -(-padding // columns.stride)) if padding else 0
 
-    at_right = outputs_over(pad + more_at_right)
-    if outputs_over(pad) + at_right > layer.result[1]:
+    at_right = outputs_over(columns.pad + more_at_right)
+    if outputs_over(columns.pad) + at_right > columns.outputs:
         return None
-    left, right = taps + pad, taps - 1 + (at_right if more_at_right else pad)
+    left = columns.taps + columns.pad
+    right = columns.taps - 1 + (at_right if more_at_right else columns.pad)
     return max(left, right) * channels
 
 
 def _is_blocked(layer: Convolution) -> bool:
-    is_single = layer.channels[0] == layer.channels[2] and layer.batch == 1
-    return is_single and layer.dilation == (1, 1)
+    return layer.channels == layer.outputs and layer.batch == 1 and not layer.is_dilated
 
 
 def arm_dsp_depthwise(layer: Convolution) -> int:
     """Return the bytes of one window of int16, or none for 3x3 kernels and for channel multipliers."""
-    is_small = layer.kernel == (3, 3) and max(layer.pads) <= 1
+    is_small = layer.is_filter(3, 3) and layer.rows.pad <= 1 and layer.columns.pad <= 1
     return 2 * layer.window if _is_blocked(layer) and not is_small else 0
 
 
 def arm_mve_depthwise(layer: Convolution) -> int:
     """Return the bytes of four windows of a block of channels, or of a convolution and its filter."""
-    channels, _, outputs = layer.channels
-    if channels == 1 and outputs > MOST_DEPTHWISE_OUTPUTS:
-        as_convolution = replace(layer, channels=(1, 1, outputs))
-        return arm_mve_convolution(as_convolution) + outputs * layer.taps
+    if layer.channels == 1 and layer.outputs > MOST_DEPTHWISE_OUTPUTS:
+        as_convolution = replace(layer, filter_channels=1)
+        return arm_mve_convolution(as_convolution) + layer.outputs * layer.taps
     return 4 * DEPTHWISE_BLOCK * layer.taps if _is_blocked(layer) else 0
 
 
@@ -260,21 +282,21 @@ def _esp_pointwise(layer: Convolution, margin: int) -> int | None:
     Filters are copied with channels in whole vectors; the input only if its channels are not. Eight
     pixels are transposed at a time, in two buffers. margin: bytes for alignment.
     """
-    if layer.kernel != (1, 1) or layer.pads != (0, 0) or layer.strides != (1, 1):
+    has_stride = (layer.rows.stride, layer.columns.stride) != (1, 1)
+    if not layer.is_filter(1, 1) or layer.is_padded or has_stride:
         return None
-    channels, pixels = _rounded(layer.channels[0], 8), layer.padded(0, 0)
-    source = pixels * channels if layer.channels[0] % 8 else 0
+    channels, pixels = _rounded(layer.channels, 8), layer.padded()
+    source = pixels * channels if layer.channels % 8 else 0
     transposed = 2 * 8 * channels if pixels >= 8 else 0
-    return source + channels * layer.channels[2] + transposed + margin
+    return source + channels * layer.outputs + transposed + margin
 
 
 def _esp_general(layer: Convolution, margin: int) -> int:
     """Return the bytes of the padded input, of the filters in whole vectors, and of accumulators."""
-    channels, _, outputs = layer.channels
-    rows, columns = layer.pads
-    source = layer.padded(2 * rows, 2 * columns) * channels if any(layer.pads) else 0
-    filters = layer.taps * _rounded(channels, 16) * outputs
-    return source + filters + margin + WORD * outputs
+    padded = layer.padded(2 * layer.rows.pad, 2 * layer.columns.pad)
+    source = padded * layer.channels if layer.is_padded else 0
+    filters = layer.taps * _rounded(layer.channels, 16) * layer.outputs
+    return source + filters + margin + WORD * layer.outputs
 
 
 def esp_1_1_convolution(layer: Convolution) -> int:
@@ -288,53 +310,51 @@ def esp_1_2_convolution(layer: Convolution) -> int:
     pointwise = _esp_pointwise(layer, MARGIN_1_2)
     if pointwise is not None:
         return pointwise
-    channels, _, outputs = layer.channels
-    row = layer.kernel[1] * channels
+    row = layer.columns.taps * layer.channels
     if row < 16 <= layer.window:  # each filter and one window are copied in whole vectors
-        windows = (outputs + 1) * _rounded(layer.window, 16)
-        return MARGIN_1_2 + 2 * 16 + WORD * outputs + windows
-    filters = _rounded(row, 16) * layer.kernel[0] * outputs
-    rows, columns = (max(0, size) for size in layer.beyond())
-    source = layer.padded(rows, columns) * channels if rows or columns else 0
+        windows = (layer.outputs + 1) * _rounded(layer.window, 16)
+        return MARGIN_1_2 + 2 * 16 + WORD * layer.outputs + windows
+    filters = _rounded(row, 16) * layer.rows.taps * layer.outputs
+    rows, columns = max(0, layer.rows.beyond), max(0, layer.columns.beyond)
+    source = layer.padded(rows, columns) * layer.channels if rows or columns else 0
     return _esp_general(layer, MARGIN_1_2) + filters + source
 
 
 def _esp_padding(layer: Convolution) -> tuple[int, int]:
     """Return the rows and columns that 3x3 depthwise kernels add, as the library: also below 0."""
-    return (2 * layer.pads[0], 2 * layer.pads[1]) if any(layer.pads) else layer.beyond()
+    rows, columns = layer.rows, layer.columns
+    return (2 * rows.pad, 2 * columns.pad) if layer.is_padded else (rows.beyond, columns.beyond)
 
 
 def _esp_wide(layer: Convolution) -> int:
     """Return the bytes of filter and input of a depthwise convolution in int16."""
-    return 2 * (layer.taps * layer.channels[2] + layer.padded(0, 0) * layer.channels[0])
+    return 2 * (layer.taps * layer.outputs + layer.padded() * layer.channels)
 
 
 def esp_1_1_depthwise(layer: Convolution) -> int:
     """Return the scratch of a depthwise convolution, ESP-NN 1.1."""
-    channels, _, outputs = layer.channels
-    multiplier = outputs // channels
-    if multiplier == 1 and channels % 8 == 0 and layer.kernel == (3, 3):
-        if channels % 16:
+    multiplier = layer.outputs // layer.channels
+    if multiplier == 1 and layer.channels % 8 == 0 and layer.is_filter(3, 3):
+        if layer.channels % 16:
             return _esp_wide(layer) + 16
-        added = _esp_padding(layer)
-        source = layer.padded(*added) * channels if any(added) else 0
+        rows, columns = _esp_padding(layer)
+        source = layer.padded(rows, columns) * layer.channels if rows or columns else 0
         return layer.window + source + 16
     return _esp_wide(layer) + 16 if multiplier % 4 == 0 else 32
 
 
 def esp_1_2_depthwise(layer: Convolution) -> int:
     """Return the scratch of a depthwise convolution, ESP-NN 1.2."""
-    channels, _, outputs = layer.channels
-    multiplier = outputs // channels
+    channels, multiplier = layer.channels, layer.outputs // layer.channels
     if multiplier != 1:
         return _esp_wide(layer) + 32 if multiplier % 4 == 0 else 32
     if channels % 8:
         return _esp_padded_channels(layer) if channels > 3 else 32
-    if layer.kernel == (3, 3) and channels > 8:
+    if layer.is_filter(3, 3) and channels > 8:
         return _esp_three_by_three(layer)
-    if layer.kernel == (3, 3) or _esp_wide(layer) <= LARGEST_WIDE_INPUT:
+    if layer.is_filter(3, 3) or _esp_wide(layer) <= LARGEST_WIDE_INPUT:
         return _esp_wide(layer) + 32
-    strip = layer.kernel[0] * layer.size[1] * channels
+    strip = layer.rows.taps * layer.columns.size * channels
     return 2 * (layer.window + strip) + 32
 
 
@@ -343,15 +363,14 @@ def _esp_three_by_three(layer: Convolution) -> int:
 
     If channels are no whole vectors, they are copied as such, and so is the result.
     """
-    channels = layer.channels[0]
+    channels = layer.channels
     if channels % 16 == 0:
         rows, columns = _esp_padding(layer)
         source = layer.padded(rows, columns) * channels if rows or columns else 0
-        strip = (layer.size[1] + columns) * 3 * channels
+        strip = (layer.columns.size + columns) * 3 * channels
         return layer.window + (source if source <= LARGEST_WHOLE_INPUT else strip) + 16
-    beyond = [max(0, size) for size in layer.beyond()]
-    rows, columns = (2 * pad + size for pad, size in zip(layer.pads, beyond, strict=True))
-    elements = layer.taps + layer.padded(rows, columns) + layer.result[0] * layer.result[1]
+    rows, columns = (2 * axis.pad + max(0, axis.beyond) for axis in (layer.rows, layer.columns))
+    elements = layer.taps + layer.padded(rows, columns) + layer.rows.outputs * layer.columns.outputs
     return elements * _rounded(channels, 16) + 64
 
 
@@ -360,10 +379,10 @@ def _esp_padded_channels(layer: Convolution) -> int:
 
     The words are bias, shift and multiplier. Channels are in whole vectors, and so is each array.
     """
-    channels = _rounded(layer.channels[0], 8)
+    channels = _rounded(layer.channels, 8)
     end = _rounded(2 * layer.taps * channels, 16)
-    end = _rounded(end + 2 * layer.padded(0, 0) * channels, 16)
-    end = _rounded(end + layer.result[0] * layer.result[1] * channels, 16)
+    end = _rounded(end + 2 * layer.padded() * channels, 16)
+    end = _rounded(end + layer.rows.outputs * layer.columns.outputs * channels, 16)
     return end + 3 * WORD * channels + 16
 
 

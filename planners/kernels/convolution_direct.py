@@ -1,8 +1,8 @@
 """Direct convolutions in several loop orders.
 
 Maps of float32 by channels are (channels, rows, columns); maps by places, one place for each pixel,
-are (rows, columns, channels). steps: stride down and across, dilation down and across, padding at the
-top and on the left. Window elements outside the map count as zero. Filter f reads the input channels
+are (rows, columns, channels). steps: `ranges.Steps`, the stride, dilation and padding of windows.
+Window elements outside the map count as zero. Filter f reads the input channels
 of its group: `group_channels` channels from f // group_filters * group_channels on. The innermost loop
 is contiguous in memory, over columns or filters, and adds to as many separate sums: a compiler can
 vectorise it without a change in the order of any sum.
@@ -16,27 +16,29 @@ def by_maps(source, kernel, steps, output):
 
     source, output: by channels. kernel: (filters, channels of a group, rows, columns).
     """
-    down, across, row_dilation, column_dilation, top, left = steps
-    filters, group_channels, kernel_rows, kernel_columns = kernel.shape[:4]
-    channels, height, width = source.shape[:3]
-    group_filters = filters * group_channels // channels
-    for f in range(filters):
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
+    height, width = source.shape[1], source.shape[2]
+    group_channels = kernel.shape[1]
+    group_filters = kernel.shape[0] * group_channels // source.shape[0]
+    for f in range(kernel.shape[0]):
         first_channel = f // group_filters * group_channels
         for y in range(output.shape[1]):
             for x in range(output.shape[2]):
                 output[f, y, x] = 0.0
         for c in range(group_channels):
-            for i in range(kernel_rows):
-                for j in range(kernel_columns):
+            for i in range(kernel.shape[2]):
+                for j in range(kernel.shape[3]):
                     weight = kernel[f, c, i, j]
                     shift = j * column_dilation - left
                     # Output columns whose tap is inside the map: 0 <= x * across + shift < width.
                     first = max(0, -(shift // across))
-                    upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                    end = min(output.shape[2], (width - 1 - shift) // across + 1)
                     for y in range(output.shape[1]):
                         row = y * down + i * row_dilation - top
                         if 0 <= row < height:
-                            for x in range(first, upto):
+                            for x in range(first, end):
                                 output[f, y, x] += (
                                     weight * source[first_channel + c, row, x * across + shift]
                                 )
@@ -63,28 +65,30 @@ def _row_by_row(source, kernel, steps, output, filter_turns, row_turns):
 
     filter_turns, row_turns: consecutive turns with the same filter, and with the same row.
     """
-    down, across, row_dilation, column_dilation, top, left = steps
-    filters, group_channels, kernel_rows, kernel_columns = kernel.shape[:4]
-    channels, height, width = source.shape[:3]
-    group_filters = filters * group_channels // channels
-    for turn in range(filters * output.shape[1]):
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
+    height, width = source.shape[1], source.shape[2]
+    group_channels = kernel.shape[1]
+    group_filters = kernel.shape[0] * group_channels // source.shape[0]
+    for turn in range(kernel.shape[0] * output.shape[1]):
         # One flat loop for two loop orders: rows within a filter, or filters within a row.
-        f = turn // filter_turns % filters
+        f = turn // filter_turns % kernel.shape[0]
         y = turn // row_turns % output.shape[1]
         first_channel = f // group_filters * group_channels
         for x in range(output.shape[2]):
             output[f, y, x] = 0.0
         for c in range(group_channels):
-            for i in range(kernel_rows):
+            for i in range(kernel.shape[2]):
                 row = y * down + i * row_dilation - top
                 if row < 0 or row >= height:
                     continue
-                for j in range(kernel_columns):
+                for j in range(kernel.shape[3]):
                     weight = kernel[f, c, i, j]
                     shift = j * column_dilation - left
                     first = max(0, -(shift // across))
-                    upto = min(output.shape[2], (width - 1 - shift) // across + 1)
-                    for x in range(first, upto):
+                    end = min(output.shape[2], (width - 1 - shift) // across + 1)
+                    for x in range(first, end):
                         output[f, y, x] += (
                             weight * source[first_channel + c, row, x * across + shift]
                         )
@@ -95,10 +99,11 @@ def by_four_filters(source, kernel, steps, output):
 
     source, output: by channels. kernel: (filters / 4, channels, rows, columns, 4), without groups.
     """
-    down, across, row_dilation, column_dilation, top, left = steps
-    blocks, channels, kernel_rows, kernel_columns, _ = kernel.shape[:5]
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
     height, width = source.shape[1], source.shape[2]
-    for block in range(blocks):
+    for block in range(kernel.shape[0]):
         f = 4 * block
         for y in range(output.shape[1]):
             for x in range(output.shape[2]):
@@ -106,22 +111,22 @@ def by_four_filters(source, kernel, steps, output):
                 output[f + 1, y, x] = 0.0
                 output[f + 2, y, x] = 0.0
                 output[f + 3, y, x] = 0.0
-            for c in range(channels):
-                for i in range(kernel_rows):
+            for c in range(source.shape[0]):
+                for i in range(kernel.shape[2]):
                     row = y * down + i * row_dilation - top
                     if row < 0 or row >= height:
                         continue
-                    for j in range(kernel_columns):
+                    for j in range(kernel.shape[3]):
                         shift = j * column_dilation - left
                         first = max(0, -(shift // across))
-                        upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                        end = min(output.shape[2], (width - 1 - shift) // across + 1)
                         # Blocking by four filters: each input element is loaded once for four
                         # products.
                         weight0 = kernel[block, c, i, j, 0]
                         weight1 = kernel[block, c, i, j, 1]
                         weight2 = kernel[block, c, i, j, 2]
                         weight3 = kernel[block, c, i, j, 3]
-                        for x in range(first, upto):
+                        for x in range(first, end):
                             element = source[c, row, x * across + shift]
                             output[f, y, x] += weight0 * element
                             output[f + 1, y, x] += weight1 * element
@@ -134,19 +139,21 @@ def by_places(source, kernel, steps, output):
 
     source, output: by places. kernel: (rows, columns, channels, filters of a group).
     """
-    down, across, row_dilation, column_dilation, top, left = steps
-    kernel_rows, kernel_columns, channels, group_filters = kernel.shape[:4]
-    height, width = source.shape[0], source.shape[1]
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
+    height, width, channels = source.shape[:3]
+    group_filters = kernel.shape[3]
     group_channels = channels * group_filters // output.shape[2]
     for y in range(output.shape[0]):
         for x in range(output.shape[1]):
             for f in range(output.shape[2]):
                 output[y, x, f] = 0.0
-            for i in range(kernel_rows):
+            for i in range(kernel.shape[0]):
                 row = y * down + i * row_dilation - top
                 if row < 0 or row >= height:
                     continue
-                for j in range(kernel_columns):
+                for j in range(kernel.shape[1]):
                     column = x * across + j * column_dilation - left
                     if column < 0 or column >= width:
                         continue
@@ -165,9 +172,11 @@ def by_four_places(source, kernel, steps, output):
     source, output: by places; columns left over from groups of four are computed singly.
     kernel: (rows, columns, channels, filters), without groups.
     """
-    down, across, row_dilation, column_dilation, top, left = steps
-    kernel_rows, kernel_columns, channels, filters = kernel.shape[:4]
-    height, width = source.shape[0], source.shape[1]
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
+    height, width, channels = source.shape[:3]
+    filters = kernel.shape[3]
     for y in range(output.shape[0]):
         x = 0
         while x < output.shape[1]:
@@ -176,11 +185,11 @@ def by_four_places(source, kernel, steps, output):
             for place in range(places):
                 for f in range(filters):
                     output[y, x + place, f] = 0.0
-            for i in range(kernel_rows):
+            for i in range(kernel.shape[0]):
                 row = y * down + i * row_dilation - top
                 if row < 0 or row >= height:
                     continue
-                for j in range(kernel_columns):
+                for j in range(kernel.shape[1]):
                     column = x * across + j * column_dilation - left
                     # Interior: all four taps are inside the map, so no bounds are tested in the
                     # inner loops.
@@ -213,18 +222,19 @@ def depthwise_by_places(source, kernel, steps, output):
 
     source, output: by places, with equal channels. kernel: (rows, columns, channels).
     """
-    down, across, row_dilation, column_dilation, top, left = steps
-    kernel_rows, kernel_columns, channels = kernel.shape[:3]
-    height, width = source.shape[0], source.shape[1]
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
+    height, width, channels = source.shape[:3]
     for y in range(output.shape[0]):
         for x in range(output.shape[1]):
             for c in range(channels):
                 output[y, x, c] = 0.0
-            for i in range(kernel_rows):
+            for i in range(kernel.shape[0]):
                 row = y * down + i * row_dilation - top
                 if row < 0 or row >= height:
                     continue
-                for j in range(kernel_columns):
+                for j in range(kernel.shape[1]):
                     column = x * across + j * column_dilation - left
                     if column < 0 or column >= width:
                         continue

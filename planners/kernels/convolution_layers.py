@@ -9,8 +9,8 @@ pixels into a matrix, `lowered`, whose row 0 is output row `first`. With kn2row,
 first and end of the output rows, first and end of the output columns, and the offset from the row and
 from the column of an output element to those of its product.
 
-steps: stride down and across, dilation down and across, padding at the top and on the left. Window
-elements outside the map are zero.
+steps: `ranges.Steps`, the stride, dilation and padding of windows. Window elements outside the map are
+zero.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def pool_by_channels(source, kernel, steps, function, outside, counts, output):
     function: MAXIMUM or MEAN. outside: the initial value of each window. counts: (rows, columns) of the
     output, the divisor of each mean.
     """
-    down, across, row_dilation, column_dilation, top, left = steps
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
     height, width = source.shape[1], source.shape[2]
     for c in range(output.shape[0]):
         for y in range(output.shape[1]):
@@ -76,14 +78,14 @@ def pool_by_channels(source, kernel, steps, function, outside, counts, output):
                 for j in range(kernel[1]):
                     shift = j * column_dilation - left
                     first = max(0, -(shift // across))
-                    upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                    end = min(output.shape[2], (width - 1 - shift) // across + 1)
                     if function == MAXIMUM:
-                        for x in range(first, upto):
+                        for x in range(first, end):
                             output[c, y, x] = max(
                                 output[c, y, x], source[c, row, x * across + shift]
                             )
                     else:
-                        for x in range(first, upto):
+                        for x in range(first, end):
                             output[c, y, x] += source[c, row, x * across + shift]
             if function == MEAN:
                 for x in range(output.shape[2]):
@@ -93,7 +95,9 @@ def pool_by_channels(source, kernel, steps, function, outside, counts, output):
 
 def pool_by_places(source, kernel, steps, function, outside, counts, output):
     """Compute `pool_by_channels` for a map by places."""
-    down, across, row_dilation, column_dilation, top, left = steps
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
     height, width = source.shape[0], source.shape[1]
     for y in range(output.shape[0]):
         for x in range(output.shape[1]):
@@ -159,18 +163,20 @@ def columns(source, steps, first, lowered):
     source: (channels, rows, columns). lowered: out, (channels, kernel rows, kernel columns, output
     rows, output columns).
     """
-    down, across, row_dilation, column_dilation, top, left = steps
-    channels, kernel_rows, kernel_columns, rows, places = lowered.shape[:5]
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
     height, width = source.shape[1], source.shape[2]
-    for c in range(channels):
-        for i in range(kernel_rows):
-            for j in range(kernel_columns):
+    places = lowered.shape[4]
+    for c in range(lowered.shape[0]):
+        for i in range(lowered.shape[1]):
+            for j in range(lowered.shape[2]):
                 shift = j * column_dilation - left
                 # im2col: columns begin to end have their tap inside the map, the others are
                 # padding.
                 begin = min(places, max(0, -(shift // across)))
                 end = max(begin, min(places, (width - 1 - shift) // across + 1))
-                for y in range(rows):
+                for y in range(lowered.shape[3]):
                     row = (first + y) * down + i * row_dilation - top
                     if row < 0 or row >= height:
                         for x in range(places):
@@ -190,14 +196,15 @@ def rows(source, steps, first, lowered):
     source: (rows, columns, channels). lowered: out, (output rows, output columns, kernel rows, kernel
     columns, channels).
     """
-    down, across, row_dilation, column_dilation, top, left = steps
-    places, columns_out, kernel_rows, kernel_columns, channels = lowered.shape[:5]
-    height, width = source.shape[0], source.shape[1]
-    for y in range(places):
-        for x in range(columns_out):
-            for i in range(kernel_rows):
+    down, across = steps.stride
+    row_dilation, column_dilation = steps.dilation
+    top, left = steps.padding
+    height, width, channels = source.shape[:3]
+    for y in range(lowered.shape[0]):
+        for x in range(lowered.shape[1]):
+            for i in range(lowered.shape[2]):
                 row = (first + y) * down + i * row_dilation - top
-                for j in range(kernel_columns):
+                for j in range(lowered.shape[3]):
                     column = x * across + j * column_dilation - left
                     # A row of the matrix is the window of one output pixel, with zeros outside the
                     # map.

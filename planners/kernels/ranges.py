@@ -28,10 +28,22 @@ its size.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from csdf.kernels.compile import INT64_SUM_LIMIT
 from planners.kernels.placement_ejection import FIXED_PRICE
+
+
+class Steps(NamedTuple):
+    """Distances of windows in a map, each down and across.
+
+    stride: between windows of neighbouring outputs. dilation: between elements of a window. padding: at
+    the top and on the left.
+    """
+
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int]
 
 
 def number_type(largest: int) -> Any:
@@ -147,15 +159,16 @@ def event_times(frames: int, period: int, scale: int, longest: int, tokens: int)
 
 
 def windows(
-    steps: Sequence[int], kernel: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]
+    steps: Steps, kernel: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]
 ) -> int:
     """Return the largest index that a window has, in the map or outside.
 
-    steps: stride down and across, dilation down and across, padding at the top and on the left.
     kernel, inputs, outputs: rows and columns.
     """
-    across = zip(steps[:2], steps[2:4], steps[4:], kernel, inputs, outputs, strict=True)
-    largest = 0
-    for stride, dilation, padding, taps, length, output in across:
-        largest = max(largest, output * stride + taps * dilation + abs(padding) + length)
-    return largest
+    return max(
+        outputs[axis] * steps.stride[axis]
+        + kernel[axis] * steps.dilation[axis]
+        + abs(steps.padding[axis])
+        + inputs[axis]
+        for axis in range(2)
+    )

@@ -25,6 +25,7 @@ from planners.arena.widening import WideningSearch
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.timing.cluster import Cluster, EventSequence, Wait, WordPort
 from planners.kernels import convolution_layers as layers
+from planners.kernels.ranges import Steps
 from planners.memory.placement import ExactPlacement
 from planners.primitives.library import layers as pooling
 from planners.primitives.library.direct import DIRECT
@@ -226,7 +227,7 @@ def convolution(random):
     return ConvolutionSizes(
         channels=2 * groups, height=inputs[0], width=inputs[1], filters=4 * groups,
         rows=outputs[0], columns=outputs[1], kernel=kernel,
-        steps=(*stride, *dilation, *padding), groups=groups,
+        steps=Steps(stride, dilation, padding), groups=groups,
     )  # fmt: skip
 
 

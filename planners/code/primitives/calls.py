@@ -187,8 +187,7 @@ class PrimitiveCalls:
             primitive.parameter_bytes(sizes),
             lambda: primitive.prepare(sizes, node.weights["kernel"]),
         )
-        stride, dilation, padding = sizes.steps[:2], sizes.steps[2:4], sizes.steps[4:]
-        windows = _windows(sizes.kernel, stride, dilation, padding, sizes.groups, weights)
+        windows = _windows(sizes.kernel, *sizes.steps, sizes.groups, weights)
         kind, more = _numbers_of(primitive, sizes, self.tables)
         fields = windows if kind == "windows" else {"at": windows, **more}
         return function, node.structure(kind, **fields)

@@ -35,11 +35,11 @@ cpdef scale_by_places(
 
 @cython.locals(
     c=cython.Py_ssize_t, down=cython.Py_ssize_t, across=cython.Py_ssize_t,
-    row_dilation=cython.Py_ssize_t, column_dilation=cython.Py_ssize_t,
-    top=cython.Py_ssize_t, left=cython.Py_ssize_t, height=cython.Py_ssize_t,
-    width=cython.Py_ssize_t, y=cython.Py_ssize_t, x=cython.Py_ssize_t, i=cython.Py_ssize_t,
-    row=cython.Py_ssize_t, j=cython.Py_ssize_t, shift=cython.Py_ssize_t,
-    first=cython.Py_ssize_t, upto=cython.Py_ssize_t,
+    row_dilation=cython.Py_ssize_t, column_dilation=cython.Py_ssize_t, top=cython.Py_ssize_t,
+    left=cython.Py_ssize_t, height=cython.Py_ssize_t, width=cython.Py_ssize_t,
+    y=cython.Py_ssize_t, x=cython.Py_ssize_t, i=cython.Py_ssize_t, row=cython.Py_ssize_t,
+    j=cython.Py_ssize_t, shift=cython.Py_ssize_t, first=cython.Py_ssize_t,
+    end=cython.Py_ssize_t,
 )
 cpdef pool_by_channels(
     const float[:, :, ::1] source, kernel, steps, Py_ssize_t function, float outside,
@@ -48,10 +48,10 @@ cpdef pool_by_channels(
 
 @cython.locals(
     y=cython.Py_ssize_t, down=cython.Py_ssize_t, across=cython.Py_ssize_t,
-    row_dilation=cython.Py_ssize_t, column_dilation=cython.Py_ssize_t,
-    top=cython.Py_ssize_t, left=cython.Py_ssize_t, height=cython.Py_ssize_t,
-    width=cython.Py_ssize_t, x=cython.Py_ssize_t, c=cython.Py_ssize_t, i=cython.Py_ssize_t,
-    row=cython.Py_ssize_t, j=cython.Py_ssize_t, column=cython.Py_ssize_t,
+    row_dilation=cython.Py_ssize_t, column_dilation=cython.Py_ssize_t, top=cython.Py_ssize_t,
+    left=cython.Py_ssize_t, height=cython.Py_ssize_t, width=cython.Py_ssize_t,
+    x=cython.Py_ssize_t, c=cython.Py_ssize_t, i=cython.Py_ssize_t, row=cython.Py_ssize_t,
+    j=cython.Py_ssize_t, column=cython.Py_ssize_t,
 )
 cpdef pool_by_places(
     const float[:, :, ::1] source, kernel, steps, Py_ssize_t function, float outside,
@@ -59,16 +59,16 @@ cpdef pool_by_places(
 )
 
 @cython.locals(
-    channels=cython.Py_ssize_t, c=cython.Py_ssize_t, y=cython.Py_ssize_t,
-    x=cython.Py_ssize_t, near=cython.Py_ssize_t,
+    channels=cython.Py_ssize_t, c=cython.Py_ssize_t, y=cython.Py_ssize_t, x=cython.Py_ssize_t,
+    near=cython.Py_ssize_t,
 )
 cpdef neighbour_squares_by_channels(
     const float[:, :, ::1] source, Py_ssize_t before, Py_ssize_t after, float[:, :, ::1] output,
 )
 
 @cython.locals(
-    channels=cython.Py_ssize_t, y=cython.Py_ssize_t, x=cython.Py_ssize_t,
-    c=cython.Py_ssize_t, near=cython.Py_ssize_t,
+    channels=cython.Py_ssize_t, y=cython.Py_ssize_t, x=cython.Py_ssize_t, c=cython.Py_ssize_t,
+    near=cython.Py_ssize_t,
 )
 cpdef neighbour_squares_by_places(
     const float[:, :, ::1] source, Py_ssize_t before, Py_ssize_t after, float[:, :, ::1] output,
@@ -84,13 +84,11 @@ cpdef transpose(
 
 @cython.locals(
     c=cython.Py_ssize_t, down=cython.Py_ssize_t, across=cython.Py_ssize_t,
-    row_dilation=cython.Py_ssize_t, column_dilation=cython.Py_ssize_t,
-    top=cython.Py_ssize_t, left=cython.Py_ssize_t, channels=cython.Py_ssize_t,
-    kernel_rows=cython.Py_ssize_t, kernel_columns=cython.Py_ssize_t, rows=cython.Py_ssize_t,
-    places=cython.Py_ssize_t, height=cython.Py_ssize_t, width=cython.Py_ssize_t,
-    i=cython.Py_ssize_t, j=cython.Py_ssize_t, shift=cython.Py_ssize_t,
-    begin=cython.Py_ssize_t, end=cython.Py_ssize_t, y=cython.Py_ssize_t,
-    row=cython.Py_ssize_t, x=cython.Py_ssize_t,
+    row_dilation=cython.Py_ssize_t, column_dilation=cython.Py_ssize_t, top=cython.Py_ssize_t,
+    left=cython.Py_ssize_t, places=cython.Py_ssize_t, height=cython.Py_ssize_t,
+    width=cython.Py_ssize_t, i=cython.Py_ssize_t, j=cython.Py_ssize_t, shift=cython.Py_ssize_t,
+    begin=cython.Py_ssize_t, end=cython.Py_ssize_t, y=cython.Py_ssize_t, row=cython.Py_ssize_t,
+    x=cython.Py_ssize_t,
 )
 cpdef columns(
     const float[:, :, :] source, steps, Py_ssize_t first, float[:, :, :, :, :] lowered,
@@ -98,13 +96,10 @@ cpdef columns(
 
 @cython.locals(
     y=cython.Py_ssize_t, down=cython.Py_ssize_t, across=cython.Py_ssize_t,
-    row_dilation=cython.Py_ssize_t, column_dilation=cython.Py_ssize_t,
-    top=cython.Py_ssize_t, left=cython.Py_ssize_t, places=cython.Py_ssize_t,
-    columns_out=cython.Py_ssize_t, kernel_rows=cython.Py_ssize_t,
-    kernel_columns=cython.Py_ssize_t, channels=cython.Py_ssize_t, height=cython.Py_ssize_t,
-    width=cython.Py_ssize_t, x=cython.Py_ssize_t, i=cython.Py_ssize_t,
-    row=cython.Py_ssize_t, j=cython.Py_ssize_t, column=cython.Py_ssize_t,
-    c=cython.Py_ssize_t,
+    row_dilation=cython.Py_ssize_t, column_dilation=cython.Py_ssize_t, top=cython.Py_ssize_t,
+    left=cython.Py_ssize_t, channels=cython.Py_ssize_t, height=cython.Py_ssize_t,
+    width=cython.Py_ssize_t, x=cython.Py_ssize_t, i=cython.Py_ssize_t, row=cython.Py_ssize_t,
+    j=cython.Py_ssize_t, column=cython.Py_ssize_t, c=cython.Py_ssize_t,
 )
 cpdef rows(
     const float[:, :, :] source, steps, Py_ssize_t first, float[:, :, :, :, :] lowered,

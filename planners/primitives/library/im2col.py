@@ -122,9 +122,8 @@ class MemoryEfficient(Primitive):
     """Lower the columns, then multiply row by row."""
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        _, _, row_dilation, *_ = sizes.steps
         # The rows of a window are contiguous in the lowered map only without dilation.
-        return sizes.groups == 1 and row_dilation == 1 and sizes.kernel != (1, 1)
+        return sizes.groups == 1 and sizes.steps.dilation[0] == 1 and sizes.kernel != (1, 1)
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
         return float_bytes(_rows(sizes) * sizes.channels * sizes.kernel[1] * sizes.columns)
@@ -139,9 +138,9 @@ class MemoryEfficient(Primitive):
     ) -> None:
         rows, channels, width = _rows(sizes), sizes.channels, sizes.kernel[1]
         cells = workspace[: rows * channels * width * sizes.columns]
-        row_stride, *other_steps = sizes.steps
+        row_stride, column_stride = sizes.steps.stride
         # Every input row is lowered by itself: as im2col or im2row of a kernel of one row, stride 1.
-        steps = (1, *other_steps)
+        steps = sizes.steps._replace(stride=(1, column_stride))
         if self.input_layout == CHW:
             by_rows = cells.reshape(rows, channels, width, 1, sizes.columns)
             lowered = by_rows.transpose(1, 3, 2, 0, 4)
@@ -161,7 +160,7 @@ class MemoryEfficient(Primitive):
 
 def _rows(sizes: ConvolutionSizes) -> int:
     """Return the number of input rows of all windows, with the padding."""
-    return (sizes.rows - 1) * sizes.steps[0] + sizes.kernel[0]
+    return (sizes.rows - 1) * sizes.steps.stride[0] + sizes.kernel[0]
 
 
 MEMORY_EFFICIENT = tuple(

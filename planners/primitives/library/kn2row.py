@@ -71,7 +71,8 @@ class Shifted(Primitive):
             for index, tap in enumerate(taps):
                 # The output elements to which the input rows contribute through this tap.
                 row, column = divmod(tap, sizes.kernel[1])
-                down, across = row - sizes.steps[4], column - sizes.steps[5]
+                padding_top, padding_left = sizes.steps.padding
+                down, across = row - padding_top, column - padding_left
                 top, bottom = max(0, rows.start - down), min(sizes.rows, rows.stop - down)
                 left, right = max(0, -across), min(sizes.columns, width - across)
                 part = (top, bottom, left, right, down - rows.start, across)

@@ -261,7 +261,7 @@ def _multiply(matrix: Array, inputs: Sequence[Array], output: Array) -> None:
 def _pooling(operator: op.Pooling, source: Shape, shape: Shape) -> tuple[tuple[Any, ...], int]:
     """Return the constant arguments of a pooling, and the bytes of its divisors."""
     window = operator.window
-    steps = (*window.stride, *window.dilation, *window.padding[:2])
+    steps = ranges.Steps(window.stride, window.dilation, window.padding[:2])
     if operator.function == "max":
         counts = np.empty((0, 0), np.float32)
         return (window.kernel, steps, kernels.MAXIMUM, np.float32(-np.inf), counts), 0

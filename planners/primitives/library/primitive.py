@@ -89,15 +89,12 @@ def float_bytes(elements: int) -> int:
 
 ELEMENT_BYTES = 4  # single precision
 
-Steps = tuple[int, int, int, int, int, int]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionSizes:
     """A convolution between maps of known sizes; two layers with equal sizes take equal time.
 
-    steps: stride down and across, dilation down and across, padding at the top and on the left. The
-    padding below and on the right, and an overhang, show in the rows and columns alone.
+    The padding below and on the right, and an overhang, show in the rows and columns alone.
     """
 
     channels: int
@@ -107,7 +104,7 @@ class ConvolutionSizes:
     rows: int  # of the output
     columns: int
     kernel: Pair
-    steps: Steps
+    steps: ranges.Steps
     groups: int = 1
 
     @property
@@ -144,7 +141,7 @@ class ConvolutionSizes:
     @property
     def is_dense(self) -> bool:
         """Whether it has one group, stride one and no dilation."""
-        return self.groups == 1 and self.steps[:4] == (1, 1, 1, 1)
+        return self.groups == 1 and self.steps.stride == self.steps.dilation == (1, 1)
 
     @property
     def is_pointwise(self) -> bool:
@@ -152,7 +149,7 @@ class ConvolutionSizes:
         return (
             self.is_dense
             and self.kernel == (1, 1)
-            and self.steps[4:] == (0, 0)
+            and self.steps.padding == (0, 0)
             and (self.rows, self.columns) == (self.height, self.width)
         )
 
@@ -179,6 +176,6 @@ def convolution_sizes(layer: Layer, source: Shape) -> ConvolutionSizes:
         rows=layer.shape.height,
         columns=layer.shape.width,
         kernel=window.kernel,
-        steps=(*window.stride, *window.dilation, *window.padding[:2]),
+        steps=ranges.Steps(window.stride, window.dilation, window.padding[:2]),
         groups=bank.groups,
     )

@@ -148,7 +148,9 @@ class Transformed(Primitive):
         tiles: the result, by points, then in the input's layout; its size gives the number of rows.
         """
         spacing = (len(domain.row.back), len(domain.column.back))
-        arguments = (source, domain.row.forth, domain.column.forth, spacing, sizes.steps[4:], first)
+        top, left = sizes.steps.padding
+        corner = (top - first * spacing[0], left)
+        arguments = (source, domain.row.forth, domain.column.forth, spacing, corner)
         near, forwards = line[: domain.line], kernels.forwards_by_channels
         if self.input_layout != CHW:
             near = line[: domain.line * sizes.channels].reshape(domain.line, sizes.channels)

@@ -1,11 +1,14 @@
 """Arenas of TensorFlow Lite Micro with CMSIS-NN and ESP-NN: scratch as the libraries request it."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 
 from cnn2csdf.readers.tflite.model_file import graphs_of
 from planners.formats.kernel_libraries import (
     LIBRARIES,
+    Axis,
     Convolution,
     arm_dsp_convolution,
     arm_dsp_depthwise,
@@ -55,7 +58,8 @@ OF_CONVOLUTIONS = (
     esp_1_2_convolution,
 )
 OF_DEPTHWISE = (arm_dsp_depthwise, arm_mve_depthwise, esp_1_1_depthwise, esp_1_2_depthwise)
-NAMES = ("size", "kernel", "result", "channels", "strides", "dilation", "pads")
+AXIS = ("size", "taps", "outputs", "stride", "dilation", "pad")
+CHANNELS = ("channels", "filter_channels", "outputs")
 # Arenas in the manifests of wake words for ESPHome, and predicted with ESP-NN 1.1.2 and 1.2.3.
 WAKE_WORDS = {
     "mww_v2_hey_jarvis": (22860, 22816, 30320),
@@ -74,7 +78,11 @@ ON_CORTEX_M4 = {
 )
 def test_scratch_is_what_the_functions_of_the_libraries_return(layers, formulas):
     for shapes, wanted in layers.items():
-        layer = Convolution(batch=1, **dict(zip(NAMES, shapes, strict=True)))
+        sizes, taps, outputs, channels, *steps = shapes
+        axes = zip(sizes, taps, outputs, *steps, strict=True)
+        rows, columns = (Axis(**dict(zip(AXIS, axis, strict=True))) for axis in axes)
+        depths = dict(zip(CHANNELS, channels, strict=True))
+        layer = Convolution(batch=1, rows=rows, columns=columns, **depths)
         assert tuple(formula(layer) for formula in formulas) == wanted, shapes
 
 
@@ -184,9 +192,11 @@ def shapes_in_file(kind, dims, weights, result, options):
 def test_shapes_are_read_with_rows_before_columns():
     options = [(0, "b", 0), (1, "i", 1), (2, "i", 2), (3, "b", 0), (4, "i", 3), (5, "i", 1)]
     layer = shapes_in_file("CONV_2D", (1, 9, 12, 6), (4, 3, 5, 6), (1, 5, 12, 4), options)
-    assert (layer.strides, layer.dilation, layer.pads) == ((2, 1), (1, 3), (1, 6))
-    assert (layer.kernel, layer.channels) == ((3, 5), (6, 6, 4))
+    assert astuple(layer.rows) == (9, 3, 5, 2, 1, 1)
+    assert astuple(layer.columns) == (12, 5, 12, 1, 3, 6)
+    assert (layer.channels, layer.filter_channels, layer.outputs) == (6, 6, 4)
     options = [(0, "b", 1), (1, "i", 3), (2, "i", 1), (3, "i", 2), (5, "i", 1), (6, "i", 2)]
     layer = shapes_in_file("DEPTHWISE_CONV_2D", (1, 9, 12, 2), (1, 3, 3, 4), (1, 5, 4, 4), options)
-    assert (layer.strides, layer.dilation, layer.pads) == ((1, 3), (2, 1), (0, 0))
-    assert layer.channels == (2, 4, 4)
+    assert astuple(layer.rows) == (9, 3, 5, 1, 2, 0)
+    assert astuple(layer.columns) == (12, 3, 4, 3, 1, 0)
+    assert (layer.channels, layer.filter_channels, layer.outputs) == (2, 4, 4)

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from planners.kernels.ranges import Steps
 from planners.primitives.library.primitive import ConvolutionSizes
 
 
@@ -27,7 +28,7 @@ def sizes_of(channels, height, width, filters, kernel, **more):
         rows=places[0],
         columns=places[1],
         kernel=kernel,
-        steps=(*stride, *dilation, *padding[:2]),
+        steps=Steps(stride, dilation, padding[:2]),
         groups=more.get("groups", 1),
     )
 
@@ -92,7 +93,7 @@ def random_case(sizes, seed=0):
 
 def convolved(sizes, source, kernel):
     """The definition, in double precision: a sum over channels and places of the kernel."""
-    down, across, row_step, column_step, top, left = sizes.steps
+    (down, across), (row_step, column_step), (top, left) = sizes.steps
     rows = np.arange(sizes.rows) * down - top
     columns = np.arange(sizes.columns) * across - left
     result = np.zeros(output_dims(sizes))
