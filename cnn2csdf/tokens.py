@@ -27,7 +27,7 @@ rules show index maps as cnn2csdf.token_layers does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -389,8 +389,26 @@ def _stored_filters(stored: Stored, filters: Sequence[int]) -> Stored:
     if types is not None and len(types.scales) > 1:
         types = replace(types, scales=tuple(types.scales[number] for number in filters))
     # Layers with arrays of one name share them in flash, so the name tells all selections apart.
-    name = stored.name and f"{stored.name} {','.join(map(str, filters))}"
+    name = stored.name and f"{stored.name} {in_runs(filters)}"
     return replace(stored, quantization=types, name=name)
+
+
+def in_runs(numbers: Iterable[int]) -> str:
+    """Return numbers in runs of equal steps, `first:step:count`; two sequences have two texts.
+
+    Example: 0, 2, 4, 6, 9 are `0:2:4,9`.
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        run = runs[-1] if runs else []
+        if run and (len(run) == 1 or number - run[-1] == run[1] - run[0]):
+            run.append(number)
+        else:
+            runs.append([number])
+    return ",".join(
+        ",".join(map(str, run)) if len(run) < 3 else f"{run[0]}:{run[1] - run[0]}:{len(run)}"
+        for run in runs
+    )
 
 
 @rule_for(op.MatrixProduct)

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
-from cnn2csdf.tokens import tokens_as_rows
+from cnn2csdf.tokens import in_runs, tokens_as_rows
 from cnn2csdf.weights import Model, random_weights
 from planners.code.packaging import Package
 from planners.code.sources import library_sources
@@ -89,6 +90,12 @@ def test_different_filters_selected_from_one_array_of_a_file_count_twice():
     model = Model(network=network, weights=random_weights(network, 0))
     found, written = found_and_written(tokens_as_rows(model))
     assert found.flash_bytes == written.weight_bytes == 2 * 9 * 4 * 4
+
+
+def test_names_of_selections_are_short_and_different():
+    assert in_runs([*range(0, 384, 4), 5]) == "0:4:96,5"
+    sequences = [sequence for size in range(1, 6) for sequence in product(range(4), repeat=size)]
+    assert len(set(map(in_runs, sequences))) == len(sequences)
 
 
 @each("name", [name for name in DEPLOYED if name in READ])
