@@ -211,12 +211,14 @@ class Checkpoint:
         self._path = path
         self._problem = problem
         self._known: dict[Chromosome, Score] = {}
+        self._entries: dict[Chromosome, JsonValue] = {}  # of the file, for messages
+        self._unchecked: list[Point] = []  # of the file, not evaluated again
 
     def open(self, stop: Stop) -> None:
         """Read the file if it exists, or begin it. The points of its front are evaluated again.
 
-        If the file has all chromosomes, all are evaluated again. Raises UnreadableFile if the file is
-        no checkpoint of this problem, or if an evaluated chromosome has another score; UnwritableFile.
+        Raises UnreadableFile if the file is no checkpoint of this problem, or if an evaluated
+        chromosome has another score; UnwritableFile.
         """
         header = json.dumps({"format": FORMAT, "problem": self._problem.fingerprint})
         if not os.path.exists(self._path):
@@ -224,7 +226,7 @@ class Checkpoint:
             return
         text = read_text(self._path)
         lines = text[: text.rfind("\n") + 1].splitlines()  # the last line may have been cut off
-        document = JsonValue.parse(f"[{','.join(lines)}]", str(self._path))
+        document = JsonValue.parse("[" + ",\n".join(lines) + "]", str(self._path))
         first, *entries = [*document.items()] or [document]
         if type(first.value) is not dict or first.value.get("format") != FORMAT:
             raise UnreadableFile(f"{self._path}: not a checkpoint; expected the format {FORMAT!r}")
@@ -233,23 +235,25 @@ class Checkpoint:
                 f"{self._path}: the scores of another problem; begin anew without it"
             )
         points = [self._point(entry) for entry in entries]
-        entry_of = {point.chromosome: entry for point, entry in zip(points, entries, strict=True)}
+        self._entries = {
+            point.chromosome: entry for point, entry in zip(points, entries, strict=True)
+        }
         archive = Archive()
         archive.add(points)
-        checked = points if len(entry_of) >= self._problem.size else archive.points
-        again: list[Point] = []
-        chromosomes = [point.chromosome for point in checked]
-        append_points(again, self._problem, self._executor, chromosomes, stop)
-        for point, rescored in zip(checked, again, strict=True):
-            if point != rescored:
-                entry = entry_of[point.chromosome]
-                raise entry.refusal(f"its score is {_line(rescored)}; {CHANGED}")
+        self._require_scores(archive.points, stop)
+        front = set(archive.points)
+        self._unchecked = [point for point in points if point not in front]
         self._known = {point.chromosome: point.score for point in points}
+        self._require_all_scores((), stop)
         if len(text) > text.rfind("\n") + 1:
             write_text(self._path, "\n".join([*lines, ""]))
 
     def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Scores:
-        """Yield the score of each chromosome; new chromosomes are added to the file."""
+        """Yield the score of each chromosome; new chromosomes are added to the file.
+
+        Raises UnreadableFile if a chromosome of the file turns out to have another score.
+        """
+        self._require_all_scores(chromosomes, stop)
         scored = len(self._known)
         try:
             yield from _completed(self._known, self._executor, chromosomes, stop)
@@ -258,6 +262,26 @@ class Checkpoint:
             lines = [_line(Point(chromosome=chromosome, score=score)) for chromosome, score in new]
             if lines:
                 append_text(self._path, "\n".join([*lines, ""]))
+
+    def _require_all_scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> None:
+        """Evaluate the rest of the file again if these chromosomes complete the problem.
+
+        The front of all chromosomes counts as proved, so no score may be taken on trust.
+        """
+        new = sum(chromosome not in self._known for chromosome in set(chromosomes))
+        if len(self._known) + new >= self._problem.size:
+            self._require_scores(self._unchecked, stop)
+            self._unchecked = []
+
+    def _require_scores(self, points: Sequence[Point], stop: Stop) -> None:
+        """Raise UnreadableFile if the chromosome of a point of the file has another score."""
+        again: list[Point] = []
+        chromosomes = [point.chromosome for point in points]
+        append_points(again, self._problem, self._executor, chromosomes, stop)
+        for point, rescored in zip(points, again, strict=True):
+            if point != rescored:
+                entry = self._entries[point.chromosome]
+                raise entry.refusal(f"its score is {_line(rescored)}; {CHANGED}")
 
     def _point(self, entry: JsonValue) -> Point:
         entry.require_keys(("genes", "objectives"))

@@ -135,6 +135,23 @@ def test_a_file_that_has_every_chromosome_is_evaluated_again_as_a_whole(tmp_path
         opened(file)
 
 
+def test_the_file_is_evaluated_again_before_the_last_chromosome_completes_it(tmp_path):
+    file = tmp_path / "state.json"
+    search(opened(file), limits=SearchLimits())
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:-1], ""]))
+    changed(file, 5, objectives=["1000", "1000"])
+    with pytest.raises(UnreadableFile, match=r"\[5\]: .*the file was changed"):
+        search(opened(file), limits=SearchLimits())
+
+
+def test_the_line_of_a_malformed_entry_is_named(file):
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:4], "", *lines[4:], ""]))
+    with pytest.raises(UnreadableFile, match=r"state\.json:5: not JSON"):
+        opened(file)
+
+
 def test_the_look_at_a_checkpoint_ends_with_the_stop(file):
     with pytest.raises(GaveUp):
         opened(file, stop=Stop(steps=0))
