@@ -68,7 +68,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.parameters": VALUES
     | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
     | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
-    "csdf.io.csv_text": set(),
+    "csdf.io.csv_text": {"csdf.errors"},
     "csdf.io.files": {"csdf.errors"},
     "csdf.io.json_value": VALUES,
     "csdf.draw": ANALYSES,

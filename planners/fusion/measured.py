@@ -6,15 +6,17 @@ other columns are ignored.
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from io import StringIO
+from operator import mul
 
 from cnn2csdf.platforms import NANOSECONDS, Platform
-from csdf.errors import InvalidPlan, UnreadableFile
-from csdf.io.files import read_bytes
+from csdf.errors import InvalidNetwork, InvalidPlan, UnreadableFile
+from csdf.io.csv_text import table_rows
+from csdf.io.files import read_text
 from csdf.model.exact import MalformedText, rational
 from csdf.status import Status, Why, because
 from planners.fusion.planning import FusionAnswer, FusionPlan, fusion_plan
@@ -26,7 +28,6 @@ from planners.published.mafat import named_configuration
 
 COLUMNS = ("configuration", "milliseconds")
 FREE = Fraction(10**30)  # operations and bytes a second that take no time
-ONE = Fraction(1)
 
 
 class MeasuredWhy(Why):
@@ -38,86 +39,90 @@ class MeasuredWhy(Why):
     )
 
 
-Measured = tuple[str, FusionPlan]
-"""A configuration, as MAFAT writes it, and its plan with the nanoseconds of a frame on the device."""
+MeasuredPlan = tuple[str, FusionPlan]
+"""A configuration, as MAFAT writes it, and its plan with the measured nanoseconds of a frame."""
 
 
 def read_measured(
     path: str | os.PathLike[str], chain: TopologicalOrder, terms: Terms
-) -> tuple[Measured, ...]:
-    """Return the configurations of a table.
+) -> tuple[MeasuredPlan, ...]:
+    """Return the plans of the configurations of a table.
 
-    Raises UnreadableFile with the line of what is no time, InvalidPlan for a configuration that does
-    not fit the chain.
+    Raises UnreadableFile with the line for a malformed row, a time that is not above 0, and a
+    configuration that does not fit the chain.
     """
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{path}: byte {error.start} is no UTF-8 text") from None
-    rows = csv.DictReader(text.splitlines())
-    missing = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
-    if missing:
-        raise UnreadableFile(f"{path}, line 1: no column {missing[0]!r}; expected {COLUMNS}")
     measured_plans = []
-    for row in rows:
-        name, time = row["configuration"] or "", row["milliseconds"] or ""
+    for line, cells in table_rows(StringIO(read_text(path)), str(path), COLUMNS):
+        name, time = cells["configuration"], cells["milliseconds"]
         try:
             nanoseconds = round(rational(time) * 10**6)
         except MalformedText:
             nanoseconds = 0
         if nanoseconds <= 0:
-            raise UnreadableFile(
-                f"{path}, line {rows.line_num}: {time!r}; expected milliseconds above 0"
-            )
-        plan = fusion_plan(chain, named_configuration(chain, name), terms)
+            raise UnreadableFile(f"{path}, line {line}: {time!r}; expected milliseconds above 0")
+        try:
+            plan = fusion_plan(chain, named_configuration(chain, name), terms)
+        except (InvalidPlan, InvalidNetwork) as error:
+            raise UnreadableFile(f"{path}, line {line}: {error}") from None
         measured_plans.append((name, replace(plan, nanoseconds=nanoseconds)))
     return tuple(measured_plans)
 
 
-def fitted(
-    chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]
+def fitted_platform(
+    chain: TopologicalOrder, terms: Terms, measured: Sequence[MeasuredPlan]
 ) -> tuple[Platform, Fraction]:
     """Return a platform fitted to measured times, and the largest share by which it is too fast.
 
-    The predicted time of plan i is launch * starts_i + slope * operations_i; bytes take no time. With x
-    = starts / measured and y = operations / measured, least squares of the relative error minimise the
-    sum of (launch * x + slope * y - 1)^2. Raises InvalidPlan for fewer than two times.
+    The predicted time of plan i is launch * starts_i + slope * operations_i, where starts_i are its
+    phases; bytes take no time. Both coefficients are in nanoseconds and at least 0. They minimise the
+    sum over i of (launch * s_i + slope * o_i - 1)^2, the squared relative error, with s_i = starts_i /
+    measured_i and o_i = operations_i / measured_i. Raises InvalidPlan for fewer than two times.
     """
     if len(measured) < 2:
         raise InvalidPlan(f"{len(measured)} measured configurations; a fit needs at least two")
     table = StageTable(chain.network, element_bytes=terms.element_bytes)
-    starts, works = (
-        PlanTimes(
-            table,
-            Platform(operations_per_second=speed, bytes_per_second=FREE, launch=launch),
-            terms.element_bytes,
-        )
-        for speed, launch in ((FREE, ONE), (ONE, Fraction(0)))
+
+    def per_measured_time(speed: Fraction, launch: Fraction) -> list[Fraction]:
+        """The seconds of each plan on a platform, divided by its measured nanoseconds."""
+        platform = Platform(operations_per_second=speed, bytes_per_second=FREE, launch=launch)
+        times = PlanTimes(table, platform, terms.element_bytes)
+        return [Fraction(times.of(plan) // NANOSECONDS, ns) for plan, ns in plans_and_times]
+
+    plans_and_times = [(plan.plan, plan.nanoseconds) for _, plan in measured]
+    # A phase that takes a second counts phases; an operation that takes a second counts operations.
+    starts = per_measured_time(FREE, Fraction(1))
+    operations = per_measured_time(Fraction(1), Fraction(0))
+    # The normal equations:
+    #     launch * (s . s) + slope * (s . o) = sum of s
+    #     launch * (s . o) + slope * (o . o) = sum of o
+    starts_squared, operations_squared, mixed = (
+        sum(map(mul, *vectors))
+        for vectors in ((starts, starts), (operations, operations), (starts, operations))
     )
-    xs, ys = (
-        [Fraction(times.of(plan.plan) // NANOSECONDS, plan.nanoseconds) for _, plan in measured]
-        for times in (starts, works)
-    )
-    xx, yy = sum(x * x for x in xs), sum(y * y for y in ys)
-    xy = sum(x * y for x, y in zip(xs, ys, strict=True))
-    # The normal equations for nanoseconds of a phase and of an operation; neither is below zero.
-    divisor = xx * yy - xy * xy
-    launch = Fraction(sum(xs) * yy - sum(ys) * xy) / divisor if divisor else Fraction(0)
-    launch = max(launch, Fraction(0))
-    slope = (sum(ys) - launch * xy) / yy if yy else Fraction(0)
+    determinant = starts_squared * operations_squared - mixed * mixed
+    launch = Fraction(0)
+    if determinant:
+        numerator = sum(starts) * operations_squared - sum(operations) * mixed
+        launch = max(launch, Fraction(numerator) / determinant)
+    slope = Fraction(0)
+    if operations_squared:
+        slope = Fraction(sum(operations) - launch * mixed) / operations_squared
     if slope <= 0:
         raise InvalidPlan("the measured times do not grow with the work; expected other ones")
-    longest = max(1 / (launch * x + slope * y) for x, y in zip(xs, ys, strict=True))
+    predicted = [
+        launch * start + slope * operation
+        for start, operation in zip(starts, operations, strict=True)
+    ]
     platform = Platform(
         operations_per_second=(NANOSECONDS / slope).limit_denominator(1),
         bytes_per_second=FREE,
         launch=(launch / NANOSECONDS).limit_denominator(10**9),
     )
-    return platform, max(longest - 1, Fraction(0))
+    return platform, max(1 / min(predicted) - 1, Fraction(0))
 
 
 def or_measured(
-    answer: FusionAnswer, measured: Sequence[Measured], error: Fraction, limit: int | None
+    answer: FusionAnswer, measured: Sequence[MeasuredPlan], error: Fraction, limit: int | None
 ) -> FusionAnswer:
     """Return the answer, or the fastest measured plan that fits.
 
@@ -126,7 +131,8 @@ def or_measured(
     fitting = [(name, plan) for name, plan in measured if limit is None or plan.memory <= limit]
     if not fitting:
         return answer
-    name, best = min(fitting, key=lambda named_plan: named_plan[1].nanoseconds)
+    best = min((plan for _, plan in fitting), key=lambda plan: plan.nanoseconds)
+    name = next(name for name, plan in fitting if plan is best)
     if answer.plan is not None and answer.plan.nanoseconds * (1 + error) < best.nanoseconds:
         return answer
     reason = because(MeasuredWhy.FASTEST, name=name, count=len(measured), error=float(error))

@@ -35,10 +35,9 @@ spaces or control characters is a JSON string. A line of column names follows, i
 
 from __future__ import annotations
 
-import csv
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from io import StringIO
@@ -48,8 +47,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from csdf.arguments import public
 from csdf.errors import InvalidPlan, UnreadableFile
-from csdf.io.csv_text import csv_text, unguarded
-from csdf.io.files import read_bytes, write_text
+from csdf.io.csv_text import csv_text, table_rows
+from csdf.io.files import read_text, write_text
 from csdf.model.shown import Shown
 
 CHW = "CHW"
@@ -261,11 +260,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
 
     Raises UnreadableFile with file, line, column, the value and the expected value.
     """
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{path}: byte {error.start} is no UTF-8 text") from None
-    return parsed_profile(text, name=str(path))
+    return parsed_profile(read_text(path), name=str(path))
 
 
 def parsed_profile(text: str, *, name: str) -> Profile:
@@ -278,7 +273,8 @@ def parsed_profile(text: str, *, name: str) -> Profile:
     )
     pairs = (line.removeprefix("#").partition(":") for line in lines[:front])
     stated = {key.strip(): _header_value(value.strip()) for key, _, value in pairs if value.strip()}
-    layers, transforms = _entries(_rows(lines[front:], name, front), name)
+    rows = table_rows(lines[front:], name, NEEDED, ("producer", "index"), lines_before=front)
+    layers, transforms = _entries(rows, name)
     machine = _stated_machine(stated, name)
     try:
         return Profile(
@@ -369,34 +365,3 @@ def _value(column: str, text: str, location: str) -> Any:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
-
-
-def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[tuple[int, Cells]]:
-    """Yield number of the line, and cells, of each row after the line of column names.
-
-    before: the number of lines before the column names.
-    """
-    reader = csv.reader(lines, strict=True)
-    try:
-        columns = next(reader, [])
-        location = f"{name}, line {before + 1}"
-        for column in NEEDED:
-            if column not in columns:
-                listed = ", ".join(columns)[:80]
-                raise UnreadableFile(f"{location}: no column {column!r}, only {listed!r}")
-        for column in columns:
-            if columns.count(column) > 1:
-                raise UnreadableFile(f"{location}: two columns {column!r}")
-        if ("producer" in columns) != ("index" in columns):
-            raise UnreadableFile(f"{location}: columns 'producer' and 'index' belong together")
-        for cells in reader:
-            line = before + reader.line_num
-            if cells and len(cells) != len(columns):
-                raise UnreadableFile(
-                    f"{name}, line {line}: {len(cells)} cells; expected {len(columns)}, one for each "
-                    "column"
-                )
-            if cells:
-                yield line, dict(zip(columns, map(unguarded, cells), strict=True))
-    except csv.Error as error:
-        raise UnreadableFile(f"{name}, line {before + reader.line_num}: {error}") from None

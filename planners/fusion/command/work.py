@@ -26,7 +26,7 @@ from csdf.status import Status, Why, because
 from csdf.units import nanoseconds_in_words, needed_bytes_in_words, time_in_words
 from planners.formats.c_header import format_header
 from planners.fusion.command.main import FITTED, PUBLISHED, is_chosen
-from planners.fusion.measured import Measured, fitted, or_measured, read_measured
+from planners.fusion.measured import MeasuredPlan, fitted_platform, or_measured, read_measured
 from planners.fusion.planning import (
     FusionAnswer,
     FusionPlan,
@@ -143,7 +143,7 @@ def work(options: argparse.Namespace) -> int:
 
 def _terms(
     options: argparse.Namespace, network: Network, chain: TopologicalOrder
-) -> tuple[Terms, tuple[Measured, ...], Fraction | None]:
+) -> tuple[Terms, tuple[MeasuredPlan, ...], Fraction | None]:
     """Return the terms of the search; with --measured, the times and the error of their fit."""
     # MAFAT counts the scratch of im2col, all other methods count none.
     usual = ScratchCount.IM2COL if is_chosen(options) else ScratchCount.NONE
@@ -164,7 +164,7 @@ def _terms(
     if options.measured is None:
         return terms, (), None
     measured = read_measured(options.measured, chain, terms)
-    platform, error = fitted(chain, terms, measured)
+    platform, error = fitted_platform(chain, terms, measured)
     return replace(terms, platform=platform), measured, error
 
 

@@ -11,7 +11,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.status import Status
-from planners.fusion.measured import fitted, or_measured, read_measured
+from planners.fusion.measured import fitted_platform, or_measured, read_measured
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.search import Terms
 from planners.memory.order import chain_of
@@ -43,7 +43,7 @@ def table(tmp_path, times):
 
 
 def test_times_of_a_platform_give_the_platform_back(tmp_path):
-    platform, error = fitted(CHAIN, TERMS, table(tmp_path, times_on(DEVICE)))
+    platform, error = fitted_platform(CHAIN, TERMS, table(tmp_path, times_on(DEVICE)))
     assert float(platform.launch) == pytest.approx(3e-5, rel=1e-3)
     assert float(platform.operations_per_second) == pytest.approx(1e9, rel=1e-3)
     assert error < 1e-4
@@ -53,7 +53,7 @@ def test_a_start_is_never_below_zero_and_the_worst_error_is_told(tmp_path):
     # Twice as long for the least work: a line through the times would start below zero or run down.
     times = times_on(replace(DEVICE, launch=Fraction(0)))
     measured = table(tmp_path, [2 * times[0], *times[1:]])
-    platform, error = fitted(CHAIN, TERMS, measured)
+    platform, error = fitted_platform(CHAIN, TERMS, measured)
     assert platform.launch >= 0
     predicted = times_on(platform)
     worst = max(
@@ -66,7 +66,7 @@ def test_the_fastest_measured_plan_that_fits_is_taken_where_nothing_faster_is_pr
     times = times_on(DEVICE)
     measured = table(tmp_path, [*times[:3], times[3] // 3, times[4]])  # the fit is far off
     _, fastest = measured[3]
-    platform, error = fitted(CHAIN, TERMS, measured)
+    platform, error = fitted_platform(CHAIN, TERMS, measured)
     answer = best_plan(CHAIN, replace(TERMS, platform=platform), fastest.memory)
     found = or_measured(answer, measured, error, fastest.memory)
     assert found.plan.groups == fastest.groups
@@ -85,13 +85,20 @@ def test_the_fastest_measured_plan_that_fits_is_taken_where_nothing_faster_is_pr
         ("configuration,seconds\n1x1/NoCut,3\n", UnreadableFile, "no column 'milliseconds'"),
         ("configuration,milliseconds\n1x1/NoCut,0\n", UnreadableFile, "line 2: '0'; expected"),
         ("configuration,milliseconds\n1x1/NoCut,x\n", UnreadableFile, "line 2: 'x'; expected"),
-        ("configuration,milliseconds\n1x1/NoCut\n", UnreadableFile, "line 2: ''; expected"),
+        ("configuration,milliseconds\n1x1/NoCut\n", UnreadableFile, "line 2: 1 cells; expected 2"),
+        ("configuration,milliseconds\n1x1/NoCut,\n", UnreadableFile, "line 2: ''; expected"),
+        (f"configuration,milliseconds\n{'1' * 2**18},3\n", UnreadableFile, "line 2: field larger"),
+        (
+            "configuration,milliseconds\n1x1/NoCut,3\n1x99/NoCut,3\n",
+            UnreadableFile,
+            "line 3: 99 tiles",
+        ),
         (
             "configuration,milliseconds\n1x1/NoCut,1e999999999\n",
             UnreadableFile,
             "line 2: .1e9{9}.;",
         ),
-        ("configuration,milliseconds\nrows,3\n", InvalidPlan, "configuration 'rows'"),
+        ("configuration,milliseconds\nrows,3\n", UnreadableFile, "line 2: configuration 'rows'"),
         ("configuration,milliseconds\n1x1/NoCut,3\n", InvalidPlan, "needs at least two"),
     ],
 )
@@ -99,4 +106,4 @@ def test_a_table_that_says_nothing_is_refused(tmp_path, text, error, complaint):
     path = tmp_path / "times.csv"
     path.write_text(text)
     with pytest.raises(error, match=complaint):
-        fitted(CHAIN, TERMS, read_measured(path, CHAIN, TERMS))
+        fitted_platform(CHAIN, TERMS, read_measured(path, CHAIN, TERMS))

@@ -172,7 +172,7 @@ def test_a_wrong_table_is_refused_with_one_clear_message(text, message):
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UnreadableFile, match="byte 0 is no UTF-8 text"):
+    with pytest.raises(UnreadableFile, match="not text in UTF-8: found 0xff at byte 0"):
         read_profile(path)
 
 
