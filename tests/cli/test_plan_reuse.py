@@ -267,7 +267,7 @@ def test_a_no_says_of_which_plans_and_names_the_smallest_found(run):
     assert code == 1
     assert "each layer whole or by 1 row; by rows each edge" in output
     assert "cannot fit 1 kB of RAM (proved)" in output
-    assert "the smallest found has 17.18 kB of buffers in one arena" in output
+    assert "the smallest found has 17.19 kB of buffers in one arena" in output
 
 
 def test_a_budget_that_is_over_at_once_leaves_the_simplest_plan(answer):

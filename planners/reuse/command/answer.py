@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
-from csdf.units import bytes_in_words, rate_in_words, time_in_words
+from csdf.units import needed_bytes_in_words, rate_in_words, time_in_words
 from planners.memory.answer import MemoryLimits
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words
@@ -118,7 +118,7 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
     lines = [f"{answer.application.name}: {first}", *chosen, "  memory with weights"]
     for field, label in METHODS.items():
         total = weights + getattr(answer.methods, field)
-        lines.append(f"    {label:<32} {bytes_in_words(total):>10}")
+        lines.append(f"    {label:<32} {needed_bytes_in_words(total):>10}")
     reason = answer.front.reason
     smallest = min(point.memory for point in answer.front.points)
     after = f" after {answers.counted(answer.front.evaluations, 'evaluation')}"
@@ -126,9 +126,9 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
         after = ""  # the reason says it
     lines += [
         _arena_line("layer by layer in one arena", answer.whole),
-        f"    {'minimum, whole-buffer sharing':<32} {bytes_in_words(smallest):>10}",
+        f"    {'minimum, whole-buffer sharing':<32} {needed_bytes_in_words(smallest):>10}",
         _arena_line("minimum, offsets in one arena", answer.smallest),
-        f"    {'lower bound of this planner':<32} {bytes_in_words(answer.bound):>10}",
+        f"    {'lower bound of this planner':<32} {needed_bytes_in_words(answer.bound):>10}",
         f"  front  {answers.counted(len(answer.plans), 'point')}{after}; {reason}",
     ]
     if answer.fit is not None and not answer.is_fit_taken:
@@ -136,7 +136,7 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
     sizes = (
         f"{answers.counted(len(answer.application.members), 'network')}, "
         f"{answers.counted(len(answer.application.layers), 'layer')}, "
-        f"weights {bytes_in_words(weights)}{and_in_flash(weights, answer.evaluator.flash_bytes)}"
+        f"weights {needed_bytes_in_words(weights)}{and_in_flash(weights, answer.evaluator.flash_bytes)}"
     )
     details = (f"size   {sizes}", f"kind   {answer.kind}", f"time   {time_in_words(seconds)}")
     return [*lines, *(answers.Detail(f"  {detail}") for detail in details)]
@@ -144,11 +144,11 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
 
 def _arena_line(label: str, plan: Deployment) -> str:
     """Bytes with weights; where the search for offsets ended early, what they cannot be below."""
-    line = f"    {label:<32} {bytes_in_words(plan.memory_bytes):>10}"
+    line = f"    {label:<32} {needed_bytes_in_words(plan.memory_bytes):>10}"
     if plan.memory.peak == plan.memory.lower_bound:
         return line
     least = plan.evaluator.weights + plan.memory.lower_bound
-    return f"{line}, these buffers at least {bytes_in_words(least)}"
+    return f"{line}, these buffers at least {needed_bytes_in_words(least)}"
 
 
 def _chosen_lines(answer: ReusePlans) -> list[str]:
@@ -156,7 +156,7 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
     if answer.chosen is None and (answer.memory or 0) < weights and answer.is_below_bound:
         stored = and_in_flash(weights, answer.evaluator.flash_bytes)
         return [
-            f"no plan: the parameters alone are {bytes_in_words(weights)}{stored}; the limit is "
+            f"no plan: the parameters alone are {needed_bytes_in_words(weights)}{stored}; the limit is "
             f"{answer.limits}"
         ]
     if answer.chosen is None:
@@ -169,13 +169,13 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
     )
     only = " (the limit is met by offsets only)" if memory > (answer.memory or memory) else ""
     only = only if answer.is_within_limit else " (more than the limit)"
-    separate = f"{bytes_in_words(int(memory))} with whole-buffer sharing{only}"
+    separate = f"{needed_bytes_in_words(int(memory))} with whole-buffer sharing{only}"
     parts = f"{len(by_parts)} of {len(answer.application.layers)} layers row by row"
     lines = [f"{separate}, {speeds}", f"  {parts}"]
     if answer.deployment is not None:
         placed = answer.deployment.memory
-        whole = bytes_in_words(answer.deployment.memory_bytes)
-        placing = f"{bytes_in_words(placed.peak)} of RAM in one arena, {placed.status}"
+        whole = needed_bytes_in_words(answer.deployment.memory_bytes)
+        placing = f"{needed_bytes_in_words(placed.peak)} of RAM in one arena, {placed.status}"
         number = answers.counted(len(placed.offsets), "buffer")
         fits = "fits: " if answer.limits.is_given and answer.is_within_limit else ""
         lines = [
@@ -192,8 +192,8 @@ def _lines_without_choice(answer: ReusePlans) -> list[str]:
     if answer.is_below_bound:
         why = f"row-by-row plans and buffer sharing cannot fit {answer.limits} (proved)"
     smallest = (
-        f"  the smallest found has {bytes_in_words(arena)} of buffers in one arena + "
-        f"{bytes_in_words(weights)} of parameters = {bytes_in_words(weights + arena)}"
+        f"  the smallest found has {needed_bytes_in_words(arena)} of buffers in one arena + "
+        f"{needed_bytes_in_words(weights)} of parameters = {needed_bytes_in_words(weights + arena)}"
     )
     lines = [smallest] if answer.limits.is_given else []
     if answer.fit is not None and answer.is_fit_taken:
