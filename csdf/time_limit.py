@@ -162,6 +162,13 @@ class Stop:
         """End the work at its next look; may be called from another thread."""
         self._is_interrupted = True
 
+    def interrupt_after(self, reason: Reason) -> None:
+        """End the whole work at its next look if Ctrl-C is why this part of it ended."""
+        stop: Stop | None = self if reason.has(Ended.INTERRUPTED) else None
+        while stop is not None:
+            stop.interrupt()
+            stop = stop._whole
+
     def part(
         self,
         *,

@@ -87,6 +87,7 @@ def plan_and_end(
             stop.spend(search.step())
     except ENDS as end:
         early = reason_of(end)
+        stop.interrupt_after(early)
     plan = with_hints(search.plan(early))
     if plan.has_offsets and len(problem.buffers) <= CHECKED:
         check_plan(plan)

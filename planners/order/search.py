@@ -96,11 +96,13 @@ def plan_order(
 
 
 def _end_of(run: Callable[[Stop], None], stop: Stop) -> Reason | None:
-    """Run a search; return why it ended early, or None."""
+    """Run a search; return why it ended early, or None. After Ctrl-C all searches of the stop end."""
     try:
         run(stop)
     except ENDS as error:
-        return reason_of(error)
+        reason = reason_of(error)
+        stop.interrupt_after(reason)
+        return reason
     return None
 
 

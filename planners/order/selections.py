@@ -13,7 +13,6 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from csdf.errors import InvalidGraph
-from csdf.status import Reason
 from csdf.time_limit import Progress, Stop
 from planners.order.heuristics import file_order
 from planners.order.order_plan import OrderPlan
@@ -73,7 +72,6 @@ class SelectionSearch:
         self._waiting: list[_Part] = []
         self._unproved: list[tuple[int, int]] = []  # bounds and prices of single selections
         self._parts = 0
-        self._end: Reason | None = None  # of the search of the last part
         self._bound_of_all = 0
         # Bound and price of the part that is being split; Ctrl-C may end the search at any line.
         self._split: tuple[tuple[int, int], ...] = ()
@@ -112,7 +110,6 @@ class SelectionSearch:
             part = self._waiting[0]
             if self.best is not None and part.bound > self.best.bytes:
                 return
-            stop.end_whole(self._end)
             stop.look(Progress(lower_bound=part.bound))
             self._split = (part[:2],)
             heappop(self._waiting)
@@ -138,7 +135,6 @@ class SelectionSearch:
         if problem.has_times and earliest_deadline_first(windows_of(problem)) is None:
             return  # no order has each step within its positions
         plan = self._solve(problem)
-        self._end = plan.reason
         self._bound_of_all = self._bound_of_all or plan.lower_bound
         bound = max(bound, plan.lower_bound, self._peak_limit)
         if all(len(numbers) == 1 for numbers in allowed):

@@ -8,7 +8,9 @@ import pytest
 from csdf.io.graph_files import write_graph
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.time_limit import Stop
-from planners.arena.command import tensor_graph
+from planners.arena.allocation import plan_arena
+from planners.arena.command import main, tensor_graph
+from planners.order import reuse, search
 
 EXAMPLE = Path(__file__).parents[2] / "models" / "order" / "branches.json"
 PAIR = {
@@ -112,6 +114,31 @@ def test_progress_names_the_graph_that_is_searched(run, monkeypatch):
     monkeypatch.setattr(tensor_graph, "stop_after", noted)
     run("plan", "arena", EXAMPLE, "--order", "--training", "--price-limit", 0)
     assert [text.partition(": ")[0].rpartition(", ")[2] for text in texts] == ["training"]
+
+
+@pytest.mark.parametrize(
+    "extra", [{}, {"reuse_prices": [{"tensors": ["map", "side"], "price": 1}]}]
+)
+def test_ctrl_c_in_the_search_of_the_order_ends_the_search_of_offsets_too(
+    answer, written, monkeypatch, extra
+):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    stops = []
+
+    def arena_within(problem, *, budget, capacity=None):
+        stops.append(budget)
+        return plan_arena(problem, budget=budget, capacity=capacity)
+
+    monkeypatch.setattr(search, "cut_bound", interrupted)
+    monkeypatch.setattr(main, "plan_arena", arena_within)
+    monkeypatch.setattr(reuse, "plan_arena", arena_within)
+    side = {"name": "side", "inputs": ["image"], "bytes": 1, "scratch": 20}
+    document = answer("plan", "arena", written(nodes=[side, CONV, RELU], **extra), "--order")[1]
+    assert document["order"]["order"] == ["side", "conv", "relu"]
+    *with_prices, offsets = stops  # with prices, the arena without reuse is planned at first
+    assert (len(with_prices), offsets.is_over()) == (len(extra), True)
 
 
 def test_a_node_of_a_repeat_price_runs_again_or_is_refused_with_alternatives(answer, run, written):

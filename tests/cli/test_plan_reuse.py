@@ -9,8 +9,11 @@ import pytest
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from planners.arena import allocation
+from planners.arena.allocation import plan_arena
 from planners.memory.answer import EXTERNAL, ROWS
 from planners.memory.fit import fit
+from planners.reuse import placement
 
 APPLICATION = "keyword_spotting+samos_example"
 RESIDUAL = "resnet8+keyword_spotting"
@@ -276,6 +279,24 @@ def test_a_budget_that_is_over_at_once_leaves_the_simplest_plan(answer):
     assert "time limit of 0.001 s is reached" in found["reason"]
     assert found["whole_arena_bytes"] == 3 * 16 * 32 * 32
     assert found["arena_bytes"] <= found["whole_arena_bytes"]
+
+
+def test_ctrl_c_in_the_search_of_offsets_ends_all_searches(answer, monkeypatch):
+    stops = []
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    def arena_within(problem, *, budget):
+        stops.append(budget.is_over())
+        return plan_arena(problem, budget=budget)
+
+    monkeypatch.setattr(allocation._Allocation, "is_done", False)
+    monkeypatch.setattr(allocation._Allocation, "step", interrupted)
+    monkeypatch.setattr(placement, "plan_arena", arena_within)
+    code, found = answer("plan", "reuse", APPLICATION, *QUICK)
+    assert (code, found["fit"]) == (0, None)
+    assert stops == [False] + [True] * (len(stops) - 1)
 
 
 @pytest.mark.slow

@@ -69,7 +69,8 @@ def work(options: argparse.Namespace) -> int:
                 f"warning: {problem.name}: {names}: never live, as the end is not included: a "
                 "buffer that ends where it starts gets no bytes"
             )
-    plans = _planned(problems, options)
+    is_interrupted = graph is not None and graph.is_interrupted
+    plans = _planned(problems, options, is_interrupted=is_interrupted)
     if file is not None:
         plans = [(file.settled(plan), seconds) for plan, seconds in plans]
     for plan, _ in plans if options.json or len(plans) != 1 else ():
@@ -272,13 +273,18 @@ def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> N
         )
 
 
-def _planned(problems: list[Problem], options: argparse.Namespace) -> list[Timed]:
-    """Return the plans, problem by problem; an interrupt after the first plan ends the sequence."""
+def _planned(
+    problems: list[Problem], options: argparse.Namespace, *, is_interrupted: bool
+) -> list[Timed]:
+    """Return the plans, problem by problem; an interrupt after the first plan ends the sequence.
+
+    is_interrupted: whether each search ends at once, with its first plan.
+    """
     plans: list[Timed] = []
     for problem in problems:
         begin = time.perf_counter()
         try:
-            plans_of_problem = _plans_of(problem, options)
+            plans_of_problem = _plans_of(problem, options, is_interrupted=is_interrupted)
         except KeyboardInterrupt:
             if not plans:
                 raise
@@ -291,17 +297,21 @@ def _planned(problems: list[Problem], options: argparse.Namespace) -> list[Timed
     return plans
 
 
-def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]:
+def _plans_of(
+    problem: Problem, options: argparse.Namespace, *, is_interrupted: bool
+) -> list[MemoryPlan]:
     """Return the plan of a problem, or of each of its banks."""
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
+    words: str | partial[str] = partial(bytes_so_far, problem.name)
+    if problem.banks:
+        count = answers.counted(len(problem.banks), "bank")
+        words = f"{problem.name}: searching offsets for each buffer in {count}"
+    stop = stop_after(options.time_limit, words, effort=options.effort)
+    if is_interrupted:
+        stop.interrupt()
     if not problem.banks:
-        words = partial(bytes_so_far, problem.name)
-        stop = stop_after(options.time_limit, words, effort=options.effort)
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
-    count = answers.counted(len(problem.banks), "bank")
-    text = f"{problem.name}: searching offsets for each buffer in {count}"
-    stop = stop_after(options.time_limit, text, effort=options.effort)
     planned_banks = plan_banks(problem, budget=stop)
     if planned_banks.plans:
         return list(planned_banks.plans.values())

@@ -12,7 +12,7 @@ from csdf.errors import CsdfError, InvalidGraph, UnreadableFile
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import graph_of_content
 from csdf.io.json_value import JsonValue
-from csdf.status import Status
+from csdf.status import Ended, Status
 from csdf.units import bytes_in_words
 from planners.arena.problem import Problem
 from planners.formats.tensor_graphs import parse_tensor_graph
@@ -52,6 +52,12 @@ class AskedOrder:
                 self.problem = tensor_lifetimes(self.plan.problem, self.plan.order)
         except InvalidGraph as error:
             raise UnreadableFile(f"{path}: {error}") from None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search for the order."""
+        reasons = (self.plan, self._reuse) if self._reuse else (self.plan,)
+        return any(answer.reason.has(Ended.INTERRUPTED) for answer in reasons)
 
     def to_json(self) -> dict[str, Any]:
         """Return the order, and the prices of reuse, as a JSON value."""

@@ -48,8 +48,9 @@ def fit_beside(
         return None
     try:
         with limited(None, effort=EFFORT) as limit:
-            fits = [
-                fit(
+            fits = []
+            for network in networks:
+                network_fit = fit(
                     network,
                     ram=None if ram is None else max(0, ram),
                     element_bytes=element_bytes,
@@ -61,8 +62,9 @@ def fit_beside(
                     platform=platform,
                     budget=limit,
                 )
-                for network in networks
-            ]
+                for ended in (limit, stop):
+                    ended.interrupt_after(network_fit.reason)
+                fits.append(network_fit)
     except (GaveUp, InvalidNetwork):
         return None
     return Together(fits=tuple(fits), flash=None, longest=None)

@@ -111,6 +111,7 @@ def work(options: argparse.Namespace) -> int:
         constraints = replace(constraints, memory=evaluator.weights + room)
     stop = stop_after(options.time_limit)
     front = searched(evaluator, options, constraints, stop)
+    stop.interrupt_after(front.reason)
     with answers.working("placing buffers, proving bounds"):
         answer = concluded(evaluator, front, options, constraints, limits=limits, stop=stop)
     seconds = time.perf_counter() - begin

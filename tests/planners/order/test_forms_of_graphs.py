@@ -11,6 +11,7 @@ from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
+from planners.order import search
 from planners.order.heuristics import file_order
 from planners.order.lifetimes import tensor_lifetimes
 from planners.order.order_plan import OrderWhy
@@ -421,3 +422,25 @@ def recomputed_chain():
     return OrderProblem(
         name="chain", sizes=dict.fromkeys(names, 5), steps=steps, outputs=(names[-1],)
     )
+
+
+@pytest.mark.parametrize(("form", "number"), [(with_alternatives, 2), (with_repeats, 1)])
+def test_ctrl_c_in_the_order_of_a_part_ends_the_search(form, number, monkeypatch):
+    calls = []
+
+    def interrupted(arrays, costs, stop):
+        stop.look()
+        calls.append(costs)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return bound(arrays, costs, stop)
+
+    bound = search.cut_bound
+    monkeypatch.setattr(search, "cut_bound", interrupted)
+    lengths = set()
+    for seed in range(20):
+        calls.clear()
+        plan = plan_order(form(random_problem(seed, MOST_STEPS), seed))
+        lengths.add(len(calls))
+        assert plan.lower_bound <= plan.peak
+    assert max(lengths) == number
