@@ -40,7 +40,7 @@ def _fit(value: Fit) -> str:
     rows = [
         {
             "method": method.name,
-            "RAM": bytes_in_words(value.needed_ram(method)),
+            "RAM": bytes_in_words(method.needed_ram),
             "arena": bytes_in_words(method.ram_bytes),
             "MACs": f"{float(method.mac_ratio):.4g}x",
             "time": _time(method.nanoseconds),

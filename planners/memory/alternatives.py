@@ -16,7 +16,7 @@ from csdf.errors import InvalidNetwork
 from csdf.status import Ended
 from csdf.time_limit import Budget, stop_of
 from planners.memory.answer import EXTERNAL, ROWS, SEARCHED_FIRST, Alternative, Fit, FitWhy
-from planners.memory.fit import answer, network_of
+from planners.memory.fit import answer
 from planners.memory.labels import WIDTHS
 from planners.memory.request import FitRequest, fit_request
 from planners.plan.stack import stack_bytes_of
@@ -36,8 +36,6 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
     searches. Questions with fewer changes come first. A question with more changes is listed only if
     it needs less RAM than each of these, and is skipped if one of these fits.
     """
-    if isinstance(network, Model):
-        network = network_of(network)
     return answer_with_alternatives(fit_request(network, **terms), budget)
 
 
@@ -61,17 +59,15 @@ def answer_with_alternatives(request: FitRequest, budget: Budget = None) -> Fit:
         if any(alternative.fits for alternative in smaller):
             continue
         changed = replace(request, **changes, labels=WIDTHS[:1], searched=SEARCHED_FIRST)
-        if request.parameter_bytes is None:
-            changed = replace(changed, parameter_bytes=changed.element_bytes)
         if "element_bytes" in changes and changed.beside is not None:
             stack = stack_bytes_of(network, changed.beside.core, changed.element_bytes)
             changed = replace(changed, beside=replace(changed.beside, stack_bytes=stack))
         with suppress(InvalidNetwork):
             candidate = answer(changed, remaining.part(share=1 / (len(questions) - number)))
-            needed = candidate.needed_ram(candidate.shown)
+            needed = candidate.shown.needed_ram
             least = min(
                 (alternative.ram_bytes for alternative in smaller),
-                default=fit_found.needed_ram(fit_found.least),
+                default=fit_found.least.needed_ram,
             )
             is_nearer = needed < least if is_short else candidate.best is not None
             if candidate.input == changes.get("input", fit_found.input) and is_nearer:

@@ -132,6 +132,7 @@ class FitMethod:
     nanoseconds: predicted time of a frame; None without a platform.
     state_bytes: upper bound on the bytes of the execution state in C; 0 if only the arena counts.
     stage_stack_bytes: bytes that the stages of the plan add to the stack in C; 0 likewise.
+    beside_bytes: bytes of the stack without the stages, and of the reserve; 0 likewise.
     """
 
     name: str
@@ -140,6 +141,7 @@ class FitMethod:
     nanoseconds: int | None
     state_bytes: int = 0
     stage_stack_bytes: int = 0
+    beside_bytes: int = 0
 
     def __repr__(self) -> str:
         work = f"{float(self.mac_ratio):.4g}x MACs"
@@ -154,6 +156,11 @@ class FitMethod:
     def with_state(self) -> int:
         """Bytes of arena, execution state, and the stack of the stages."""
         return self.ram_bytes + self.state_bytes + self.stage_stack_bytes
+
+    @property
+    def needed_ram(self) -> int:
+        """Bytes of RAM: arena, execution state, and stack and reserve if these count."""
+        return self.with_state + self.beside_bytes
 
 
 class Hop(NamedTuple):
@@ -310,14 +317,10 @@ class Fit(Tabular):
             for method in self.methods
         ]
 
-    def needed_ram(self, method: FitMethod) -> int:
-        """Bytes of RAM of a plan: arena, execution state, and stack and reserve if these count."""
-        return method.with_state + (0 if self.beside is None else self.beside.bytes)
-
     @property
     def is_short_of_ram(self) -> bool:
         """Whether no plan fits into the RAM."""
-        return self.ram is not None and self.needed_ram(self.least) > self.ram
+        return self.ram is not None and self.least.needed_ram > self.ram
 
     @property
     def is_cut_short(self) -> bool:
@@ -369,7 +372,7 @@ class Fit(Tabular):
         """The RAM of a plan and its execution state, if they count."""
         if self.beside is None:
             return {}
-        return {"needed_ram_bytes": self.needed_ram(method), "state_bytes": method.state_bytes}
+        return {"needed_ram_bytes": method.needed_ram, "state_bytes": method.state_bytes}
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from warnings import warn
 
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.instructions import kernels_without_counts
@@ -26,10 +25,9 @@ from cnn2csdf.platforms import (
     BoardMemory,
     Platform,
 )
-from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, public
-from csdf.errors import InvalidArgument, InvalidNetwork, Suspicious, counted
+from csdf.errors import InvalidArgument, InvalidNetwork
 from csdf.model.exact import Exact
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import Budget, Stop, stop_of
@@ -133,8 +131,6 @@ def fit(
     budget: a Stop, seconds, or a string such as "60s". When the budget or Ctrl-C ends the search,
         the best plan so far is returned, and the reason states the early end.
     """
-    if isinstance(network, Model):
-        network = network_of(network)
     request = fit_request(
         network,
         ram=ram,
@@ -201,7 +197,7 @@ def _answer_about(
     """
     best = best or methods[0]
     core = None if request.beside is None else request.beside.core
-    needed = flash_bytes(request.network, request.parameter_bytes, core)
+    needed = flash_bytes(request.network, request.bytes_of_parameter, core)
     longest = request.nanoseconds
     if request.flash is not None and needed > request.flash:
         status = Status.INFEASIBLE
@@ -261,7 +257,7 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     with_room = [method for method in methods if request.has_room_for(method)]
     in_time = [method for method in with_room if request.is_in_time(method)]
     best = _chosen(in_time, is_limited=request.ram is not None)
-    smallest_ram = min(map(request.needed_ram, methods))
+    smallest_ram = min(method.needed_ram for method in methods)
     # A search is not exhaustive: only the lower bound proves that no plan fits.
     if best is not None and ended is None:
         status, reason = Status.FEASIBLE, _chosen_reason(best, in_time, request)
@@ -340,20 +336,6 @@ def _too_slow(times: Iterable[int | None], request: FitRequest) -> Reason:
     )
 
 
-def network_of(model: Model) -> Network:
-    """The network of a model; with a warning if it differs from the network that the commands plan."""
-    network = model.network
-    more = len(network.layers) - len(simplified(Model(network=network)).network.layers)
-    if more > 0:
-        warn(
-            f"fit: {counted(more, 'layer')} of network {network.name!r} can be merged into others, as "
-            "csdf fit does; plan cnn2csdf.simplified(model), which may take less memory",
-            Suspicious,
-            stacklevel=4,
-        )
-    return network
-
-
 def layer_times(
     network: Network,
     plan: StreamingPlan,
@@ -377,7 +359,7 @@ def layer_times(
 def _fit_in_memories(request: FitRequest, stop: Stop) -> Fit:
     """Return the answer for fast and slow memories: the best plan of the search, or layer by layer."""
     network, memories, element_bytes = request.network, request.memories, request.element_bytes
-    if request.parameter_bytes != element_bytes and any(
+    if request.bytes_of_parameter != element_bytes and any(
         isinstance(memory, BoardMemory) and memory.is_flash for memory in memories
     ):
         raise InvalidArgument(
@@ -395,7 +377,7 @@ def _fit_in_memories(request: FitRequest, stop: Stop) -> Fit:
         plan,
         network,
         planned.traffic.nanoseconds,
-        counts_state=request.beside is not None,
+        beside=request.beside,
     )
     ends = _least_bytes(layer_order, table, is_streamed=is_streamed)
     status, reason = (Status.FEASIBLE if planned.plan else Status.UNKNOWN), planned.reason
@@ -471,10 +453,9 @@ def _fit_with_state(request: FitRequest, stop: Stop) -> Fit:
     outside |= results - read - input_names if request.output == EXTERNAL else set()
     stateful = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=stop)
     table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
-    times = plan_times(table, request.platform, request.durations, request.parameter_bytes)
+    times = plan_times(table, request.platform, request.durations, request.bytes_of_parameter)
     time = None if times is None else times.of(stateful.plan)
-    has_state = request.beside is not None
-    method = method_of(WHOLE_LAYERS, stateful.plan, network, time, counts_state=has_state)
+    method = method_of(WHOLE_LAYERS, stateful.plan, network, time, beside=request.beside)
     slow, room = None, request.room
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
     if request.memories:
@@ -491,7 +472,7 @@ def _fit_with_state(request: FitRequest, stop: Stop) -> Fit:
     elif not request.has_room_for(method):
         is_proved = room is not None and stateful.lower_bound > room
         status = Status.INFEASIBLE if is_proved else Status.UNKNOWN
-        reason = because(FitWhy.STATE_TOO_LARGE, least=request.needed_ram(method))
+        reason = because(FitWhy.STATE_TOO_LARGE, least=method.needed_ram)
     return _answer_about(
         [method],
         request,
@@ -550,7 +531,7 @@ def _chosen_reason(best: FitMethod, methods: Sequence[FitMethod], request: FitRe
         name=least.name,
         saved=bytes_in_words(best.ram_bytes - least.ram_bytes),
         factor=f"{float(factor):.3g}",
-        least=request.needed_ram(least),
+        least=least.needed_ram,
     )
 
 
@@ -599,8 +580,8 @@ def fit_of(
     """
     require_carried_out(network, plan)
     times = layer_times(network, plan, platform=platform, durations=durations)
-    request = fit_request(
-        network,
+    request = FitRequest(
+        network=network,
         ram=ram,
         flash=flash,
         element_bytes=plan.element_bytes,
@@ -609,14 +590,14 @@ def fit_of(
         beside=None if plan.memories else beside,  # memories have their sizes
     )
     time = None if times is None else sum(times.values())
-    method = method_of(GIVEN, plan, network, time, counts_state=request.beside is not None)
+    method = method_of(GIVEN, plan, network, time, beside=request.beside)
     status, reason = Status.FEASIBLE, because(GivenWhy.CHECKED)
     if plan.layers is not None:
         first, end = plan.layers
         reason = because(GivenWhy.CHECKED_PART, first=first, end=end)
     if not request.has_room_for(method):
         status = Status.INFEASIBLE
-        least = request.needed_ram(method)
+        least = method.needed_ram
         reason = because(GivenWhy.TOO_LARGE, needed=least, ram=ram)
     results = network.results
     size = {buffer.tensor: buffer.size for buffer in plan.buffers if buffer.kind is Kind.WHOLE}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+from warnings import warn
 
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import (
@@ -17,8 +19,10 @@ from cnn2csdf.platforms import (
     memory_of,
     platform_named,
 )
-from csdf.arguments import Bytes, Positive, byte_count, one_of, public
-from csdf.errors import InvalidArgument
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from csdf.arguments import Bytes, byte_count, one_of, public
+from csdf.errors import InvalidArgument, Suspicious, counted
 from csdf.model.exact import Exact, MalformedText, exact
 from planners.memory.answer import (
     INPUTS,
@@ -42,36 +46,71 @@ class FitRequest:
     """A network, its memory limits, and the options of its plan; `fit` describes them.
 
     ram, flash: bytes. nanoseconds: limit on the time of a frame. memories: empty for one memory.
+    Raises InvalidArgument for invalid values, and for values that exclude each other.
     """
 
     network: Network
-    ram: int | None
-    flash: int | None
-    nanoseconds: Fraction | None
-    element_bytes: int | None
-    parameter_bytes: int | None
-    input: str
-    output: str
-    searched: Sequence[str]
-    labels: Sequence[int]
-    platform: Platform | None
-    durations: Mapping[str, Sequence[int]] | None
-    memories: Sequence[Memory | BoardMemory]
-    beside: RamBeside | None
-    order: str
+    ram: int | None = None
+    flash: int | None = None
+    nanoseconds: Fraction | None = None
+    element_bytes: int | None = None
+    parameter_bytes: int | None = None
+    input: str = RESIDENT
+    output: str = RESIDENT
+    searched: Sequence[str] = SEARCHED_FIRST
+    labels: Sequence[int] = WIDTHS
+    platform: Platform | None = None
+    durations: Mapping[str, Sequence[int]] | None = None
+    memories: Sequence[Memory | BoardMemory] = ()
+    beside: RamBeside | None = None
+    order: str = SEARCHED_ORDER
+
+    def __post_init__(self) -> None:
+        one_of(self.input, INPUTS, "fit: input")
+        one_of(self.output, OUTPUT_MEMORIES, "fit: output")
+        one_of(self.order, ORDERS, "fit: order")
+        for method in self.searched:
+            one_of(method, SEARCHED, "fit: searched")
+        if not self.labels:
+            raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
+        for number in (self.element_bytes, self.parameter_bytes, *self.labels):
+            if number is not None and number < 1:
+                raise InvalidArgument(
+                    f"fit: a number of bytes or labels is {number}; expected 1 or more"
+                )
+        if self.memories and self.ram is not None:
+            raise InvalidArgument("fit: memories stand in the place of ram; leave out one of both")
+        if self.nanoseconds is not None:
+            self._require_times(self.nanoseconds)
+
+    def _require_times(self, limit: Fraction) -> None:
+        """Raise InvalidArgument for a time limit without the rates that times follow from."""
+        if limit <= 0:
+            raise InvalidArgument(f"fit: nanoseconds is {limit}; expected a time above 0")
+        if self.platform is None and self.durations is None:
+            raise InvalidArgument(
+                "fit: nanoseconds needs a platform or durations, which tell the times"
+            )
+        if self.memories and not layout_of(self.memories).has_rates(self.platform):
+            raise InvalidArgument(
+                "fit: a time per frame (nanoseconds, --fps) needs the rates of all slow memories and "
+                "of flash; give read and write, such as psram=2MB:slow:read=0.5:write=0.5, or a "
+                "platform that is a board"
+            )
+
+    @property
+    def bytes_of_parameter(self) -> int | None:
+        """Bytes of each parameter: those of an element by default; None for those of the file."""
+        return self.parameter_bytes or self.element_bytes
 
     @property
     def room(self) -> int | None:
         """RAM after stack and reserve in bytes; negative if these are larger than the RAM."""
         return self.ram if self.ram is None or self.beside is None else self.ram - self.beside.bytes
 
-    def needed_ram(self, method: FitMethod) -> int:
-        """Bytes of arena and execution state of a method, and of stack and reserve if they count."""
-        return method.with_state + (0 if self.beside is None else self.beside.bytes)
-
     def has_room_for(self, method: FitMethod) -> bool:
         """Whether arena and state of a method fit into the RAM."""
-        return self.ram is None or self.needed_ram(method) <= self.ram
+        return self.ram is None or method.needed_ram <= self.ram
 
     def is_in_time(self, method: FitMethod) -> bool:
         """Whether a frame takes at most the time limit, if any; False if its time is unknown."""
@@ -81,76 +120,50 @@ class FitRequest:
 
 @public
 def fit_request(
-    network: Network,
+    network: Network | Model,
     *,
     ram: Bytes | None = None,
     flash: Bytes | None = None,
     nanoseconds: Exact | None = None,
-    element_bytes: Positive | None = None,
-    parameter_bytes: Positive | None = None,
-    input: str = RESIDENT,  # noqa: A002 - the word of the command
-    output: str = RESIDENT,
-    searched: Sequence[str] = SEARCHED_FIRST,
-    labels: Sequence[Positive] = WIDTHS,
     platform: Platform | str | None = USUAL_PLATFORM,
-    durations: Mapping[str, Sequence[int]] | None = None,
     memories: Sequence[Memory | BoardMemory | str] = (),
-    beside: RamBeside | None = None,
-    order: str = SEARCHED_ORDER,
+    **options: Any,
 ) -> FitRequest:
-    """Return the request of these arguments of `fit`, which describes them.
+    """Return the request of arguments of `fit`, of which strings are parsed.
 
-    Raises InvalidArgument for invalid values, and for arguments that exclude each other.
+    Without `ram` and `memories`, the memories are those of the platform. options: the other fields of
+    FitRequest. Raises InvalidArgument as FitRequest does. A Model with layers that can be merged
+    causes a Suspicious warning at the caller of `fit`.
     """
-    ram_bytes = None if ram is None else byte_count(ram)
-    flash_bytes = None if flash is None else byte_count(flash)
-    longest = None if nanoseconds is None else exact(nanoseconds, "nanoseconds")
-    if longest is not None and longest <= 0:
-        raise InvalidArgument(f"fit: nanoseconds is {longest}; expected a time above 0")
-    if longest is not None and platform is None and durations is None:
-        raise InvalidArgument(
-            "fit: nanoseconds needs a platform or durations, which tell the times"
-        )
-    if not labels:
-        raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
-    one_of(input, INPUTS, "fit: input")
-    one_of(output, OUTPUT_MEMORIES, "fit: output")
-    one_of(order, ORDERS, "fit: order")
-    for method in searched:
-        one_of(method, SEARCHED, "fit: searched")
     if isinstance(platform, str):
         if platform not in PlatformNames():
             one_of(platform, PlatformNames(), "fit: platform")
         platform = platform_named(platform)
     board = () if platform is None else platform.memories
-    chosen = _memories_given(memories, board)
-    if ram is None:
-        chosen = chosen or board
-    if chosen and ram is not None:
-        raise InvalidArgument("fit: memories stand in the place of ram; leave out one of both")
-    if chosen and longest is not None and not layout_of(chosen).has_rates(platform):
-        raise InvalidArgument(
-            "fit: a time per frame (nanoseconds, --fps) needs the rates of all slow memories and of "
-            "flash; give read and write, such as psram=2MB:slow:read=0.5:write=0.5, or a platform "
-            "that is a board"
-        )
+    chosen_memories = _memories_given(memories, board)
     return FitRequest(
-        network=network,
-        ram=ram_bytes,
-        flash=flash_bytes,
-        nanoseconds=longest,
-        element_bytes=element_bytes,
-        parameter_bytes=parameter_bytes or element_bytes,
-        input=input,
-        output=output,
-        searched=searched,
-        labels=labels,
+        network=_network_of(network) if isinstance(network, Model) else network,
+        ram=None if ram is None else byte_count(ram),
+        flash=None if flash is None else byte_count(flash),
+        nanoseconds=None if nanoseconds is None else exact(nanoseconds, "nanoseconds"),
         platform=platform,
-        durations=durations,
-        memories=chosen,
-        beside=beside,
-        order=order,
+        memories=chosen_memories or (board if ram is None else ()),
+        **options,
     )
+
+
+def _network_of(model: Model) -> Network:
+    """The network of a model; with a warning if it differs from the network that the commands plan."""
+    network = model.network
+    more = len(network.layers) - len(simplified(Model(network=network)).network.layers)
+    if more > 0:
+        warn(
+            f"fit: {counted(more, 'layer')} of network {network.name!r} can be merged into others, as "
+            "csdf fit does; plan cnn2csdf.simplified(model), which may take less memory",
+            Suspicious,
+            stacklevel=6,
+        )
+    return network
 
 
 def plan_times(

@@ -53,7 +53,7 @@ from planners.memory.request import FitRequest, plan_times
 from planners.memory.stage_orders import StageOrders
 from planners.memory.stages import StageTable
 from planners.plan.plan import Span, Stage, StreamingPlan
-from planners.plan.ram import state_bytes
+from planners.plan.ram import RamBeside, state_bytes
 from planners.plan.stack import stage_stack_bytes
 from planners.rewrites.layer_copies import Rewritten
 from planners.rewrites.rematerialisation import (
@@ -78,11 +78,12 @@ def method_of(
     network: Network,
     nanoseconds: int | None,
     *,
-    counts_state: bool,
+    beside: RamBeside | None,
 ) -> FitMethod:
     """Return a plan with its figures as a FitMethod.
 
-    counts_state: whether the execution state and the stack of the plan count as RAM.
+    beside: stack and reserve, which count as RAM together with the execution state and the stack of
+    the plan; None if only the arena counts.
     """
     return FitMethod(
         name=name,
@@ -91,8 +92,9 @@ def method_of(
             plan.multiply_accumulates, max(network_multiply_accumulates(network), 1)
         ),
         nanoseconds=nanoseconds,
-        state_bytes=state_bytes(plan, network) if counts_state else 0,
-        stage_stack_bytes=stage_stack_bytes(plan, network) if counts_state else 0,
+        state_bytes=0 if beside is None else state_bytes(plan, network),
+        stage_stack_bytes=0 if beside is None else stage_stack_bytes(plan, network),
+        beside_bytes=0 if beside is None else beside.bytes,
     )
 
 
@@ -126,9 +128,9 @@ class PlanSearch:
         }
         self._widths = labels
         self._ram = None if request.room is None else max(0, request.room)
-        self._counts_state = request.beside is not None
+        self._beside = request.beside
         self._times = plan_times(
-            table, request.platform, request.durations, request.parameter_bytes
+            table, request.platform, request.durations, request.bytes_of_parameter
         )
         self._stop = stop
         self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
@@ -217,9 +219,7 @@ class PlanSearch:
         if name == LINES and plan.rematerialised:
             name = HEADS if any(span.by_heads for span in plan.rematerialised) else LINES_AGAIN
         time = None if self._times is None else self._times.of(plan)
-        method = method_of(
-            name, plan, self._layer_order.network, time, counts_state=self._counts_state
-        )
+        method = method_of(name, plan, self._layer_order.network, time, beside=self._beside)
         work, groups = float(method.mac_ratio), counted(len(plan.groups), "group")
         LOG.info("%s: arena of %d bytes, %.4gx MACs, %s", name, plan.arena_bytes, work, groups)
         self.methods.append(method)

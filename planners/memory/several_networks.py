@@ -181,9 +181,7 @@ def within_time(together: Together) -> Together:
 
 def _fastest(fit: Fit) -> FitMethod:
     """The fastest plan that fits into the RAM; of equal plans the smallest."""
-    methods = (
-        method for method in fit.methods if fit.ram is None or fit.needed_ram(method) <= fit.ram
-    )
+    methods = (method for method in fit.methods if fit.ram is None or method.needed_ram <= fit.ram)
     return min(methods, key=lambda method: (method.nanoseconds or inf, method.ram_bytes))
 
 
@@ -218,7 +216,7 @@ def within_one_ram(fits: Sequence[Fit], replan: Replan) -> list[Fit]:
         state_bytes = sum(states) - states[number]
         if fit.best is not None and fit.ram is not None:
             left = fit.ram - state_bytes - (max(stacks) - stacks[number])
-            if fit.needed_ram(fit.best) > left:
+            if fit.best.needed_ram > left:
                 fit = replace(replan(number, left), ram=fit.ram, hop=fit.hop)
                 # Other plans of the other networks may have smaller states.
                 fit = replace(fit, status=Status.UNKNOWN) if fit.best is None else fit
@@ -262,7 +260,7 @@ def with_states_apart(fits: Sequence[Fit], again: Replan | None = None) -> list[
         best = None if is_too_large else next(chosen, None)
         answer = replace(fit, methods=methods, best=best)
         if is_too_large:
-            least = answer.needed_ram(answer.least)
+            least = answer.least.needed_ram
             reason = because(FitWhy.BESIDE_STATES, kept=kept, least=least)
             answer = replace(answer, status=Status.UNKNOWN, reason=reason)
         answers.append(answer)

@@ -45,7 +45,7 @@ def state_in_memories(
     """
     network, layout = request.network, layout_of(request.memories)
     table = StageTable(network, element_bytes=request.element_bytes)
-    stack_bytes = request.needed_ram(method) - method.ram_bytes
+    stack_bytes = method.needed_ram - method.ram_bytes
     fast = tuple(
         replace(memory, size=max(0, memory.size - (stack_bytes if memory == layout.stack else 0)))
         for memory in layout.fast
@@ -72,7 +72,7 @@ def state_in_memories(
         return replace(method, plan=plan, nanoseconds=time), traffic, None
     frame = all_states_slow.memories[0].size + stack_bytes if all_states_slow.memories else 0
     if not frame:
-        reason = because(FitWhy.STATE_TOO_LARGE, least=request.needed_ram(method))
+        reason = because(FitWhy.STATE_TOO_LARGE, least=method.needed_ram)
     elif frame <= layout.capacity:
         slow = sum(memory.size for memory in layout.slow)
         reason = because(FitWhy.SLOW_TOO_SMALL, kept=all_states_slow.kept_bytes, slow=slow)

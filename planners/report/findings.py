@@ -104,7 +104,7 @@ class NetworkFindings:
         rows = [
             Method(
                 answer.title,
-                answer.fit.needed_ram(answer.method),
+                answer.method.needed_ram,
                 answer.fit.lower_bound,
                 self.flash,
             )
@@ -172,7 +172,7 @@ def verdict(findings: NetworkFindings) -> PageVerdict | None:
         return None
     if limit is None and len(findings.answers) > 1:
         sizes = (
-            f"{answer.title}: {needed_bytes_in_words(answer.fit.needed_ram(answer.method))}"
+            f"{answer.title}: {needed_bytes_in_words(answer.method.needed_ram)}"
             for answer in findings.answers
         )
         return PageVerdict(", ".join(sizes), "of RAM", "yes")

@@ -88,7 +88,7 @@ def _figures(answers: Sequence[FitAnswer]) -> Html:
     rows: list[tuple[str, Callable[[FitAnswer], int | str | None]]] = [
         (
             "RAM: arena, state and stack (bytes)",
-            lambda answer: answer.fit.needed_ram(answer.method),
+            lambda answer: answer.method.needed_ram,
         ),
         ("RAM: the arena (bytes)", lambda answer: answer.method.ram_bytes),
         ("lower bound of RAM (bytes)", lambda answer: answer.fit.lower_bound),

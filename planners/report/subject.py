@@ -115,7 +115,7 @@ def _figures(findings: NetworkFindings) -> Iterator[Figure]:
     """Yield the figures by which two networks are compared."""
     counts = [("flash", findings.flash)]
     for answer in findings.answers[:1]:
-        counts.append(("RAM (csdf fit)", answer.fit.needed_ram(answer.method)))
+        counts.append(("RAM (csdf fit)", answer.method.needed_ram))
         macs, time = answer.plan.multiply_accumulates, answer.method.nanoseconds
         yield Figure("MACs of a frame", Fraction(macs), f"{macs:,}")
         if time is not None:
@@ -349,7 +349,7 @@ def fit_table(answer: FitAnswer) -> Html:
     rows = []
     for method in answer.fit.methods:
         time = "" if method.nanoseconds is None else f"{method.nanoseconds / 10**6:,.4g}"
-        sizes = (f"{answer.fit.needed_ram(method):,}", f"{method.ram_bytes:,}")
+        sizes = (f"{method.needed_ram:,}", f"{method.ram_bytes:,}")
         cells = (*sizes, f"{float(method.mac_ratio):.4g}x", time)
         is_chosen = method == answer.method
         title = f"{method.name} (shown here)" if is_chosen else method.name

@@ -219,7 +219,7 @@ def _verdict(fit: Fit) -> str:
         words = "as planned" if method.name == GIVEN else "with the fewest MACs"
         return f"{fit.network}: {words}: {figures}"
     if fit.status == Status.FEASIBLE:
-        spare = free_bytes_in_words((fit.ram or 0) - fit.needed_ram(method))
+        spare = free_bytes_in_words((fit.ram or 0) - method.needed_ram)
         return f"{fit.network}: fits: {figures}; {spare} of RAM free"
     verdict = "does not fit" if fit.status == Status.INFEASIBLE else "unknown"
     if fit.reason.has(FitWhy.TOO_SLOW):
@@ -229,7 +229,7 @@ def _verdict(fit: Fit) -> str:
         limit = _limit(fit.flash, fit.flash_bytes)
         return f"{fit.network}: {verdict}: {needed} of flash needed, {limit}"
     words = "the plan takes" if method.name == GIVEN else "the smallest found is"
-    limit = "" if fit.ram is None else f"; {_limit(fit.ram, fit.needed_ram(method))}"
+    limit = "" if fit.ram is None else f"; {_limit(fit.ram, method.needed_ram)}"
     return f"{fit.network}: {verdict}: {words} {figures}{limit}"
 
 
@@ -245,7 +245,7 @@ def _taken_near(fit: Fit, method: FitMethod) -> str:
     """Return the bytes that a method needs: exactly, if four digits round to the limit."""
     if method.plan.memories:
         return taken(method.plan)
-    needed = fit.needed_ram(method)
+    needed = method.needed_ram
     if fit.ram is not None and _are_near(fit.ram, needed):
         return f"{needed} B of RAM"
     return f"{needed_bytes_in_words(needed)} of RAM"
@@ -413,7 +413,7 @@ def _table(fit: Fit) -> list[str]:
 def _cells(fit: Fit, method: FitMethod) -> tuple[str, ...]:
     sizes = [memory.size for memory in method.plan.memories] or [method.ram_bytes]
     if fit.beside is not None:
-        sizes = [fit.needed_ram(method), method.ram_bytes]
+        sizes = [method.needed_ram, method.ram_bytes]
     return (
         method.name,
         *map(needed_bytes_in_words, sizes),

@@ -45,7 +45,7 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
     about = f"{names}, {methods[0].name}" if len(fits) == 1 else names
     title = f"{about}: arena of {bytes_in_words(arena)}"
     limits = [
-        fit.ram - fit.needed_ram(method) + method.plan.arena_bytes
+        fit.ram - method.needed_ram + method.plan.arena_bytes
         for fit, method in zip(fits, methods, strict=True)
         if fit.ram is not None
     ]
@@ -138,8 +138,8 @@ def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> 
 
 def _draw_methods(axes: Axes, fit: Fit, colour: str) -> None:
     """Draw the plans of a network as dots, and the minimum of MACs that fits as steps."""
-    methods = sorted(fit.methods, key=fit.needed_ram)
-    sizes = [fit.needed_ram(method) / 1000 for method in methods]
+    methods = sorted(fit.methods, key=lambda method: method.needed_ram)
+    sizes = [method.needed_ram / 1000 for method in methods]
     works = [float(method.mac_ratio) for method in methods]
     axes.plot(sizes, works, "o", color=colour, markersize=4, label=fit.network, clip_on=False)
     fewest_macs = list(accumulate(works, min))

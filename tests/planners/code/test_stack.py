@@ -111,4 +111,4 @@ def test_a_library_for_any_core_has_the_stack_of_fit():
         written = library_sources(model, way.plan, "net")
         assert written.stack_bytes == found.beside.stack_bytes + way.stage_stack_bytes
         needed = way.ram_bytes + way.state_bytes + written.stack_bytes
-        assert found.needed_ram(way) == needed
+        assert way.needed_ram == needed

@@ -40,9 +40,7 @@ def test_the_state_of_each_method_is_that_of_its_library(ends):
     for method in found.methods:
         written = library_sources(model, method.plan, "words")
         assert written.state_bytes == method.state_bytes == state_bytes(method.plan, network)
-        assert found.needed_ram(method) == (
-            method.ram_bytes + written.state_bytes + written.stack_bytes
-        )
+        assert method.needed_ram == (method.ram_bytes + written.state_bytes + written.stack_bytes)
 
 
 @each("path", WITH_STATE)
@@ -94,7 +92,7 @@ def test_a_faster_plan_that_exceeds_the_ram_of_all_is_skipped():
         slow = replace(least, nanoseconds=1000, state_bytes=0)
         fast = replace(least, nanoseconds=1000 - gain, state_bytes=state)
         answer = fit(network, element_bytes=1, ram=20_000)
-        return replace(answer, methods=(slow, fast), best=slow, ram=answer.needed_ram(slow) + 4000)
+        return replace(answer, methods=(slow, fast), best=slow, ram=slow.needed_ram + 4000)
 
     large, small = with_faster(500, 3000), with_faster(400, 0)
     other = replace(large.methods[0], state_bytes=2000)

@@ -333,7 +333,7 @@ def test_a_report_leads_with_the_bytes_that_stay(name, tmp_path, capsys):
     found = fit(network, beside=ram_beside(network))
     shown = found.best or found.least
     first = capsys.readouterr().out.splitlines()[0]
-    assert f": {bytes_in_words(found.needed_ram(shown))} of RAM, of which " in first
+    assert f": {bytes_in_words(shown.needed_ram)} of RAM, of which " in first
     assert f"{bytes_in_words(shown.plan.kept_bytes)} retained between frames, " in first
     assert first.split(" (")[0] in page.read_text()
 
