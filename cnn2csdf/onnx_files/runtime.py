@@ -80,9 +80,10 @@ def _given(session: Any, network: Network, frame: Mapping[str, Array]) -> dict[s
         name = argument.type.removeprefix("tensor(").removesuffix(")")
         dtype = np.dtype({"float": "float32", "double": "float64"}.get(name, name))
         dims = [size if isinstance(size, int) else 1 for size in argument.shape]
-        feeds[argument.name] = (
-            frame[argument.name][None].astype(dtype)
-            if argument.name in frame
-            else np.zeros(dims, dtype)
-        )
+        array = frame.get(argument.name, np.zeros(dims))
+        if array.ndim < len(
+            dims
+        ):  # the layer has no batch; a tensor of one axis has none in the file
+            array = array[None]
+        feeds[argument.name] = array.astype(dtype)
     return feeds

@@ -246,6 +246,19 @@ def test_verify_compares_an_onnx_file_with_onnx_runtime(answer, resizing):
     assert found["runtime_relative_difference"] == 0
 
 
+def test_verify_compares_a_file_with_an_input_of_one_axis(answer, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (5,)) for name in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", "x", "y")], "line", [x], [y])
+    opset = onnx.helper.make_opsetid("", 17)
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[opset], ir_version=9), tmp_path / "line.onnx"
+    )
+    _, found = answer("cnn", "verify", str(tmp_path / "line.onnx"))
+    assert found["runtime_relative_difference"] == 0
+
+
 def test_verify_notices_a_rule_that_rows_and_execution_share(run, resizing, monkeypatch):
     def exact(axis, places):
         return places * axis.length / axis.size
