@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,8 +112,7 @@ class Conditions:
     def holds(self, condition: str) -> bool:
         """Whether a condition holds; unknown names count as 0.
 
-        Macros are expanded 8 levels deep. The result is evaluated as Python, after a check that it has
-        only numbers and operators.
+        Macros are expanded 8 levels deep. A condition that is no expression of integers does not hold.
         """
         text = re.sub(
             r"defined\s*(?:\(\s*(\w+)\s*\)|(\w+))",
@@ -120,25 +121,81 @@ class Conditions:
         )
         for _ in range(8):
             text, changed = re.subn(
-                r"\b[A-Za-z_]\w*", lambda m: f"({self.macros.get(m[0]) or 0})", text
+                r"\b[A-Za-z_]\w*",
+                lambda m: f"({self.macros.get(m[0]) or int(m[0] == 'true')})",
+                text,
             )
             if not changed:
                 break
-        text = re.sub(r"\b(0[xX][\da-fA-F]+|\d+)[uUlL]*\b", lambda m: str(c_integer(m[1])), text)
-        text = text.replace("&&", " and ").replace("||", " or ")
-        text = re.sub(r"!(?!=)", " not ", text).replace("/", "//")
-        if (
-            not re.fullmatch(r"(?:[\d\s()+*%<>=!-]|//|and|or|not)*", text)
-            or len(text) > 2000
-            or "**" in text
-            or "<<" in text
-            or re.search(r"[\d)]\s*\(|\)\s*\d", text)
-        ):
-            return False
+        tokens = deque([*re.findall(r"[\w']+|\|\||&&|<<|>>|[=!<>]=|\S", text), ""])
         try:
-            return bool(eval(text, {"__builtins__": {}}))
-        except (SyntaxError, TypeError, ValueError, ArithmeticError, MemoryError, RecursionError):
+            return len(tokens) < 1000 and bool(_value(tokens)) and len(tokens) == 1
+        except (ValueError, RecursionError):
             return False
+
+
+def _quotient(dividend: int, divisor: int) -> int:
+    """Return the quotient, rounded towards zero; 0 for a division by zero in a skipped operand."""
+    if not divisor:
+        return 0
+    magnitude = abs(dividend) // abs(divisor)
+    return magnitude if (dividend < 0) == (divisor < 0) else -magnitude
+
+
+# Binary operators of the preprocessor with their precedence: a smaller number binds less.
+BINARY: Mapping[str, tuple[int, Callable[[int, int], int]]] = {
+    "||": (1, lambda left, right: left != 0 or right != 0),
+    "&&": (2, lambda left, right: left != 0 and right != 0),
+    "|": (3, operator.or_), "^": (4, operator.xor), "&": (5, operator.and_),
+    "==": (6, operator.eq), "!=": (6, operator.ne),
+    "<": (7, operator.lt), "<=": (7, operator.le), ">": (7, operator.gt), ">=": (7, operator.ge),
+    "<<": (8, lambda left, right: left << min(right, 63)), ">>": (8, operator.rshift),
+    "+": (9, operator.add), "-": (9, operator.sub),
+    "*": (10, operator.mul), "/": (10, _quotient),
+    "%": (10, lambda left, right: left - right * _quotient(left, right)),
+}  # fmt: skip
+UNARY: Mapping[str, Callable[[int], int]] = {
+    "!": operator.not_, "~": operator.invert, "-": operator.neg, "+": operator.pos,
+}  # fmt: skip
+
+
+def _value(tokens: deque[str]) -> int:
+    """Return the value of the expression that the tokens begin with, and remove its tokens."""
+    condition = _binary(tokens, 0)
+    if tokens[0] != "?":
+        return condition
+    tokens.popleft()
+    first = _value_before(tokens, ":")
+    second = _value(tokens)
+    return first if condition else second
+
+
+def _value_before(tokens: deque[str], end: str) -> int:
+    """Return the value of the expression before a sign, and remove its tokens and the sign."""
+    value = _value(tokens)
+    if tokens.popleft() != end:
+        raise ValueError(f"no {end}")
+    return value
+
+
+def _binary(tokens: deque[str], least: int) -> int:
+    """Return the value of an expression of binary operators of at least this precedence."""
+    value = _unary(tokens)
+    while (operation := BINARY.get(tokens[0], (-1, operator.add)))[0] >= least:
+        tokens.popleft()
+        precedence, function = operation
+        value = int(function(value, _binary(tokens, precedence + 1)))
+    return value
+
+
+def _unary(tokens: deque[str]) -> int:
+    """Return the value of a number, an expression in parentheses, or a unary operator before it."""
+    token = tokens.popleft()
+    if token == "(":
+        return _value_before(tokens, ")")
+    if token in UNARY:
+        return int(UNARY[token](_unary(tokens)))
+    return c_integer(token.rstrip("uUlL").replace("'", ""))
 
 
 def _without_comments(directive: str) -> str:
@@ -146,9 +203,9 @@ def _without_comments(directive: str) -> str:
 
 
 def c_integer(text: str) -> int:
-    """The value of an integer as C writes it: decimal, octal or hexadecimal."""
-    if text[:2] in ("0x", "0X"):
-        return int(text, 16)
+    """The value of an integer as C writes it: decimal, octal, hexadecimal or binary."""
+    if text[:2] in ("0x", "0X", "0b", "0B"):
+        return int(text, 0)
     return int(text, 8) if re.fullmatch("0[0-7]+", text) else int(text)
 
 
