@@ -108,7 +108,10 @@ class _Table:
         if not any(cells) or tuple(cells) == COLUMNS:
             return
         if cells[0].startswith("#"):
-            self._add_settings(where, ",".join(row).lstrip("# \t").split())
+            line = ",".join(row).lstrip("# \t")
+            self._add_settings(
+                where, re.sub(r"\b(interval|depth|bits)\s*=\s*", r"\1=", line).split()
+            )
             return
         if len(cells) != len(COLUMNS):
             raise UnreadableFile(
@@ -141,7 +144,9 @@ class _Table:
 
     def _add_settings(self, where: str, words: list[str]) -> None:
         """Add the words `loop PROCESS LOOP interval=N depth=N` or `fifo NAME bits=N depth=N`."""
-        if words[:1] not in (["loop"], ["fifo"]) or not any("=" in word for word in words[2:]):
+        if words[:1] not in (["loop"], ["fifo"]) or not any(
+            re.match(r"\w+=", word) for word in words[2:]
+        ):
             return  # a remark for people
         names = words[1:3] if words[0] == "loop" else words[1:2]
         settings: dict[str, int] = {}

@@ -414,8 +414,14 @@ class FunctionWalk:
         semicolons = (i for i, token in enumerate(header) if token.text == ";")
         initialiser = header[: next(semicolons, len(header))]
         names = [name for name, _ in declared(initialiser)]
-        if not names and [token.text for token in initialiser[1:2]] == ["="]:
-            names = list(initialiser[:1])
+        if not names:  # for (i = 0, k = 1; ...)
+            parts = split(initialiser, 0, len(initialiser))
+            names = [part[0] for part in parts if [token.text for token in part[1:2]] == ["="]]
+        texts = [token.text for token in initialiser]
+        bracket = texts.index("[") if "[" in texts else 0
+        if not names and "auto" in texts[:bracket]:  # for (auto [a, b] : pairs)
+            end = after(initialiser, bracket) - 1
+            names = [part[0] for part in split(initialiser, bracket + 1, end)]
         types = {
             token.text for name in names[:1] for token in initialiser[: initialiser.index(name)]
         }

@@ -349,7 +349,7 @@ class _TrackBuilder:
                     self._find_in(part.iterations)
                 else:
                     self._add_iterations(pipeline, part)
-            unpipelined = (item for item in iteration if isinstance(item, Access))
+            unpipelined = (item.fifo for item in iteration if isinstance(item, Access))
             self._note_uncalibrated(unpipelined, "outside its pipelined loops")
 
     def _add_unpipelined(self, accesses: Accesses) -> None:
@@ -367,14 +367,15 @@ class _TrackBuilder:
         pipeline.iterations += inner
         tag = pipeline.reported.tag
         if not pipeline.reported.is_pipelined:
-            self._note_uncalibrated(chain(*inner), f"in loop {tag!r}, which is no pipeline")
+            fifos = (access.fifo for access in chain(*inner))
+            self._note_uncalibrated(fifos, f"in loop {tag!r}, which is no pipeline")
         outer = list(_outer_accesses(execution, pipeline.loop))
         pipeline.outer.update((access.fifo, access.is_write) for access in outer)
-        self._note_uncalibrated(outer, f"in an outer loop of {tag!r}")
+        self._note_uncalibrated((access.fifo for access in outer), f"in an outer loop of {tag!r}")
 
-    def _note_uncalibrated(self, accesses: Iterable[Access], where: str) -> None:
-        """Note accesses whose stages were never compared with RTL."""
-        names = list(dict.fromkeys(self._trace.fifos[access.fifo].group for access in accesses))
+    def _note_uncalibrated(self, fifos: Iterable[int], where: str) -> None:
+        """Note FIFOs with accesses whose stages were never compared with RTL."""
+        names = list(dict.fromkeys(self._trace.fifos[fifo].group for fifo in fifos))
         if names:
             self.uncalibrated.append(
                 f"{self._process.name} (line {self._process.line}) accesses {shortened(names)} {where}"
@@ -459,8 +460,12 @@ class _TrackBuilder:
         lanes = Counter(
             self._trace.fifos[fifo].group for fifo, is_write in accessed if not is_write
         )
+        uneven = []
         for fifo, is_write in accessed:
-            count = max([1, *(accesses[fifo, is_write] for accesses in counts)])
+            totals = {accesses[fifo, is_write] for accesses in counts} - {0}
+            # The trace has no statements: a missing access may be the first or the last access.
+            uneven += [fifo] * (len(totals) > 1)
+            count = max(totals, default=1)
             # One access a cycle: those that follow an access leave it these stages at most.
             latest = [max(0, last - following) for following in reversed(range(count))]
             if is_write:
@@ -483,6 +488,9 @@ class _TrackBuilder:
                     pipeline.offset_of[fifo, RELEASE, number] = min(offset + later, latest[number])
                 else:
                     pipeline.offset_of[fifo, READ, number] = offset
+        self._note_uncalibrated(
+            uneven, f"less often in some iterations of {pipeline.reported.tag!r}"
+        )
         pipeline.offsets = sorted(set(pipeline.offset_of.values()))
 
     # -- the items of a track -------------------------------------------------------------------------

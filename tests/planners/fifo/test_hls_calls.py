@@ -578,15 +578,23 @@ def test_a_table_that_makes_no_sense_is_refused_by_its_line(tmp_path, line, says
 def test_lines_of_loops_precede_their_accesses_and_lines_without_settings_are_remarks(tmp_path):
     path = tmp_path / "accesses.csv"
     loop = "# loop a l interval=2 depth=3"
-    lines = ["# fifo depths are guesses", "# loop order is random", loop, "a,l,4,x,write,1"]
+    lines = [
+        "# fifo depths are guesses",
+        "# loop order is random",
+        "# loop of the nest = 3",
+        loop,
+        "a,l,4,x,write,1",
+    ]
     lines += [loop, "b,m,0,x,read,3"]  # the same line again changes nothing
     path.write_text("\n".join(lines))
     assert [process.stages for process in read_accesses(path).processes] == [10, 3]
+    path.write_text("\n".join(lines).replace("=", " = "))
+    assert [process.stages for process in read_accesses(path).processes] == [10, 3]
     path.write_text("\n".join([*lines, "# loop a l interval=3 depth=3"]))
-    with pytest.raises(UnreadableFile, match=r"csv:7: loop 'l' of process 'a' has accesses before"):
+    with pytest.raises(UnreadableFile, match=r"csv:8: loop 'l' of process 'a' has accesses before"):
         read_accesses(path)
     path.write_text("\n".join([*lines, "# loop b m interval=3 depth=3"]))
-    with pytest.raises(UnreadableFile, match=r"csv:7: loop 'm' of process 'b' has accesses before"):
+    with pytest.raises(UnreadableFile, match=r"csv:8: loop 'm' of process 'b' has accesses before"):
         read_accesses(path)
 
 
@@ -684,6 +692,20 @@ def test_a_read_around_a_pipelined_loop_is_not_called_proved(is_in_tag, has_fron
     assert all(one.status is Status.FEASIBLE for one in sizings)
     assert all("not calibrated: mid (line 21) accesses x" in str(one.reason) for one in sizings)
     assert not found.is_complete
+
+
+@pytest.mark.parametrize("fewer", [1, 0])
+def test_iterations_with_fewer_writes_have_no_calibrated_stages(fewer):
+    # The write of the second iteration may be the first or the second write of the source.
+    bodies = [(small.write(0),) * 2, (small.write(0),) * fewer]
+    put = small.loop("put", [RepeatedIterations(5, tuple(bodies))])
+    take = small.loop("take", [RepeatedIterations(5 * (2 + fewer), ((small.read(0),),))])
+    trace, report = small.design(
+        [("source", [(put, "put", 2, 4)]), ("sink", [(take, "take", 1, 3)])], small.fifos(("x", 1))
+    )
+    found = study([lambda skew: staged(trace, report, skew)], Question(), Stop)
+    note = "source (line 20) accesses x less often in some iterations of 'put'"
+    assert (note in str(found.sizing.reason)) == bool(fewer)
 
 
 def test_cycles_by_uncalibrated_timing_are_not_called_impossible():

@@ -87,6 +87,14 @@ def test_instrumentation_keeps_the_text_and_line_numbers():
         ("(A + 1) / 2 == 2", True),
         ("B", False),
         ("A < 3 || unknown(4)", False),
+        ("(1 << A) - 1 == 7 && A >> 1", True),
+        ("!A == 0", True),  # (!A) == 0
+        ("1 < A == 1", True),
+        ("-7 / 2 == -A && -7 % 4 == -A", True),
+        ("defined(B) ? A / B : A & 0x2u", True),
+        ("~0 ^ 1 | true", True),
+        ("1 +", False),
+        ("(A", False),
     ],
 )
 def test_the_branch_of_an_if_follows_the_macros(condition, holds):
@@ -112,6 +120,9 @@ def test_a_statement_that_is_missing_is_left_to_the_compiler(cut):
         ("ap_uint<8> i = 0; i < 3; i++", "&,i=i"),
         ("unsigned long long i = 0, k = 3; i < k; i++", "&,i=i,k=k"),
         ("i = 0; i < 3; i++", "&,i=i"),
+        ("i = 0, k = 1; i < 3; i++, k++", "&,i=i,k=k"),
+        ("auto [i, k] : pairs", "&,i=i,k=k"),
+        ("const auto& [i, k] : pairs", "&,&i=i,&k=k"),
         ("; i < 3; i++", "&"),
         ("const int i : rows", "&,i=i"),
         ("const auto& i : rows", "&,&i=i"),
@@ -277,6 +288,41 @@ void top(hls::stream<word>& from, int to[8]) {
     assert trace.ports == ("from",)
     assert any("no test bench" in one for one in trace.remarks)
     assert any(one.startswith("lanes[1]: empty()") for one in trace.remarks)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_counters_of_unrolled_loops_keep_the_values_of_their_process(tmp_path):
+    text = """\
+#include <hls_stream.h>
+#include <utility>
+void put(hls::stream<int>& s, int n) { l: for (int i = 0; i < n; i++) s.write(i); }
+void take(hls::stream<int>& s, int n) { m: for (int i = 0; i < n; i++) s.read(); }
+void top(int n) {
+#pragma HLS DATAFLOW
+  hls::stream<int> s[3];
+  const std::pair<int, int> pairs[3] = {{0, 2}, {1, 3}, {2, 4}};
+  int i, k;
+#if (1 << 2) == 4 && !n == 1
+  for (i = 0, k = 2; i < 3; i++, k++) {
+#pragma HLS UNROLL
+    put(s[i], k);
+  }
+#endif
+  for (auto [j, m] : pairs) {
+#pragma HLS UNROLL
+    take(s[j], m);
+  }
+}
+"""
+    processes = [
+        told(one.body, trace) for trace in [traced(tmp_path, text)] for one in trace.processes
+    ]
+    assert processes == [
+        f"{{{loop}*{size}[{size}x({{{verb}:s[{number}]}})]}}"
+        for loop, verb in (("l", "w"), ("m", "r"))
+        for number, size in enumerate((2, 3, 4))
+    ]
 
 
 @pytest.mark.slow
