@@ -6,26 +6,10 @@ time. The rules of weights are in planners.plan.checked_weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from cnn2csdf.network import Layer, Network
 from csdf.errors import InvalidPlan, counted
-from planners.plan.checked_geometry import InputNeeds
 from planners.plan.checked_plan import CheckedPlan
-from planners.plan.checked_rules import (
-    bytes_kept,
-    can_lie_apart,
-    makes_rectangles,
-)
-from planners.plan.plan import (
-    ACCUMULATOR_BYTES,
-    Alias,
-    Kind,
-    Mode,
-    Stage,
-    StreamBuffer,
-    StreamingPlan,
-)
+from planners.plan.checked_rules import bytes_kept, can_lie_apart, makes_rectangles
+from planners.plan.plan import ACCUMULATOR_BYTES, Alias, Kind, Mode, Stage, StreamBuffer
 
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 
@@ -36,12 +20,6 @@ def require_buffers(checked: CheckedPlan) -> None:
         _require_buffer(checked, buffer)
     for alias in checked.plan.aliases:
         _require_alias(checked, alias)
-
-
-def require_memories(checked: CheckedPlan) -> None:
-    """Raise InvalidPlan unless the arena has a plausible size, and each buffer is in one memory."""
-    _require_arena(checked)
-    _require_memories(checked)
 
 
 def _require_buffer(checked: CheckedPlan, buffer: StreamBuffer) -> None:
@@ -115,8 +93,12 @@ def _require_arena(checked: CheckedPlan) -> None:
         )
 
 
-def _require_memories(checked: CheckedPlan) -> None:
-    """Require each buffer in one memory, and only tensors, states and weights in a slow one."""
+def require_memories(checked: CheckedPlan) -> None:
+    """Raise InvalidPlan unless the arena has a plausible size, and each buffer is in one memory.
+
+    A slow memory has only whole tensors, states and resident weights.
+    """
+    _require_arena(checked)
     plan = checked.plan
     if not plan.memories:
         return
@@ -168,10 +150,10 @@ def _require_alias(checked: CheckedPlan, alias: Alias) -> None:
         raise InvalidPlan(f"{named}; who reads it needs its rows in one piece")
 
 
-def require_write_buffers(needs: InputNeeds, plan: StreamingPlan) -> None:
+def require_write_buffers(checked: CheckedPlan) -> None:
     """Raise InvalidPlan unless each result in slow memory has a write buffer of its own bytes."""
-    stored = _stored_stages(needs.network, plan)
-    for buffer in plan.buffers:
+    stored = _stored_stages(checked)
+    for buffer in checked.plan.buffers:
         if buffer.kind is not Kind.WRITE_BUFFER:
             continue
         stage = stored.pop((buffer.tensor, buffer.begin), None)
@@ -180,8 +162,13 @@ def require_write_buffers(needs: InputNeeds, plan: StreamingPlan) -> None:
                 f"buffer {buffer.name!r} is a write buffer, but group {buffer.begin + 1} leaves no "
                 f"{buffer.tensor!r} in slow memory"
             )
-        _require_size(needs, plan, buffer, stage)
-        _require_own_bytes(plan, buffer)
+        _require_columns(checked, buffer, stage)
+        for neighbour in checked.plan.buffers:
+            is_live = neighbour is not buffer and neighbour.is_live(buffer.begin)
+            if is_live and buffer.common_byte(neighbour) is not None:
+                raise InvalidPlan(
+                    f"buffers {buffer.name!r} and {neighbour.name!r} have bytes in common"
+                )
     for name, group in stored:
         raise InvalidPlan(
             f"group {group + 1} leaves {name!r} in slow memory, but has no write buffer for it; "
@@ -189,60 +176,47 @@ def require_write_buffers(needs: InputNeeds, plan: StreamingPlan) -> None:
         )
 
 
-def _stored_stages(network: Network, plan: StreamingPlan) -> dict[tuple[str, int], Stage]:
-    """The stages whose result is stored in slow memory, by result and group."""
-    hosts = {alias.tensor: alias.host for alias in plan.aliases}
-    whole = {buffer.tensor: buffer for buffer in plan.buffers if buffer.kind is Kind.WHOLE}
+def _stored_stages(checked: CheckedPlan) -> dict[tuple[str, int], Stage]:
+    """The stages whose result is stored in slow memory, by result and group.
+
+    A concatenation of tensors that are stored in it already stores nothing.
+    """
+    whole, host_of = checked.plan.by_tensor(Kind.WHOLE), checked.host_of
     stored = {}
-    for number, group in enumerate(plan.groups):
-        for stage in group.stages:
-            result = stage.result
-            buffer = whole.get(hosts.get(result, result))
-            memory = None if buffer is None else plan.memory_of(buffer)
-            if memory is not None and memory.is_slow and not _is_joined(network, result, hosts):
-                stored[result, number] = stage
+    for number, stage in checked.stages():
+        result = stage.result
+        buffer = whole.get(host_of.get(result, result))
+        inputs = checked.network.layer(result).inputs
+        is_joined = all(host_of.get(name) == result for name in inputs)
+        if buffer is not None and checked.plan.is_in_slow_memory(buffer) and not is_joined:
+            stored[result, number] = stage
     return stored
 
 
-def _is_joined(network: Network, result: str, hosts: Mapping[str, str]) -> bool:
-    """Whether a result is a concatenation of tensors that are stored in it already."""
-    return all(hosts.get(name) == result for name in network.layer(result).inputs)
-
-
-def _require_size(
-    needs: InputNeeds, plan: StreamingPlan, buffer: StreamBuffer, stage: Stage
-) -> None:
+def _require_columns(checked: CheckedPlan, buffer: StreamBuffer, stage: Stage) -> None:
     """Require whole columns of the rows that the layer writes in one call, in the required number."""
-    layer = needs.network.layer(buffer.tensor)
-    rows, fewest = _made_at_a_time(needs, stage, layer)
-    column = rows * layer.shape.pixel_elements * (plan.element_bytes or layer.element_bytes)
+    shape = checked.network.layer(buffer.tensor).shape
+    rows, fewest = _made_at_a_time(checked, stage)
+    column = rows * shape.pixel_elements * checked.element_bytes(buffer.tensor)
     columns, rest = divmod(buffer.size, column)
-    if rest or not fewest <= columns <= layer.shape.width or buffer.rows:
+    if rest or not fewest <= columns <= shape.width or buffer.rows:
         raise InvalidPlan(
             f"buffer {buffer.name!r} has {counted(buffer.size, 'byte')}; expected {fewest} to "
-            f"{layer.shape.width} columns of {counted(column, 'byte')}"
+            f"{shape.width} columns of {counted(column, 'byte')}"
         )
 
 
-def _made_at_a_time(needs: InputNeeds, stage: Stage, layer: Layer) -> tuple[int, int]:
-    """The rows of a result that are made together, and the fewest columns."""
+def _made_at_a_time(checked: CheckedPlan, stage: Stage) -> tuple[int, int]:
+    """The rows of a result that are computed together, and the fewest columns."""
+    layer = checked.network.layer(stage.result)
     rows, width = min(stage.rows, layer.shape.rows), layer.shape.width
     if stage.mode is not Mode.ROWS:
         return layer.shape.rows, width
     if stage.accumulating_layer == layer.name:
         return rows, 1
-    if makes_rectangles(needs.network, layer):
+    if makes_rectangles(checked.network, layer):
         return 1, 1
-    inputs = range(len(layer.inputs))
-    is_by_rows = layer.shape.is_map and not any(needs.needs_all(layer, index) for index in inputs)
+    shapes = checked.network.input_shapes(layer)
+    needed = [layer.operator.rows_needed(i, shapes, layer.shape) for i in range(len(shapes))]
+    is_by_rows = layer.shape.is_map and None not in needed
     return 1 if is_by_rows else rows, width
-
-
-def _require_own_bytes(plan: StreamingPlan, buffer: StreamBuffer) -> None:
-    """Require that no other buffer of its group has a byte of a write buffer."""
-    for neighbour in plan.buffers:
-        is_apart = neighbour.end_byte <= buffer.offset or buffer.end_byte <= neighbour.offset
-        if neighbour is not buffer and neighbour.is_live(buffer.begin) and not is_apart:
-            raise InvalidPlan(
-                f"buffers {buffer.name!r} and {neighbour.name!r} have bytes in common"
-            )

@@ -7,7 +7,8 @@ No module of a search, a planner or the C writer is used here, and none of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise, product
 
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range, Region
@@ -15,8 +16,9 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.plan.plan import Mode, Stage
 
-_Needed = Callable[[Layer, int, Range], Range]  # of an input, by a range of the output
-Spans = tuple[Range, ...]  # by row or column of an output: what of an input it needs, not clipped
+RangeNeeded = Callable[[Layer, int, Range], Range]  # of an input, by a range of the output
+Spans = tuple[Range, ...]  # by row or column of an output: positions of an input, padding included
+ROWS, COLUMNS = range(2)  # axes
 
 
 class InputNeeds:
@@ -29,78 +31,64 @@ class InputNeeds:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self._rows: dict[tuple[str, int], Spans | None] = {}
-        self._columns: dict[tuple[str, int], Spans] = {}
+        self._spans: dict[tuple[str, int, int], Spans] = {}  # by layer, index of the input, axis
         # A firing asks again for each row and column of the one before.
-        self._clipped_rows: dict[tuple[str, int, Range], Range] = {}
-        self._clipped_columns: dict[tuple[str, int, Range], Range] = {}
+        self._needed: dict[tuple[str, int, int, Range, int], Range] = {}
 
     def rows(self, layer: Layer, index: int, wanted: Range) -> Range:
         """Return the rows of an input that rows of the output need; (0, 0) where they need none."""
-        key = layer.name, index, wanted
-        if key not in self._clipped_rows:
-            self._clipped_rows[key] = self._rows_of(layer, index, wanted)
-        return self._clipped_rows[key]
-
-    def _rows_of(self, layer: Layer, index: int, wanted: Range) -> Range:
-        if wanted[0] >= wanted[1]:
-            return 0, 0
-        height, spans = self._height(layer, index), self._row_spans(layer, index)
-        if spans is None:
-            return 0, height
-        first, end = _union(spans, wanted)
-        first, end = max(first, 0), min(end, height)
+        first, end = self._of_input(layer, index, ROWS, wanted, fewest=0)
         return (first, end) if first < end else (0, 0)
-
-    def needs_all(self, layer: Layer, index: int) -> bool:
-        """Return whether each row of the output needs all rows of an input."""
-        return self._row_spans(layer, index) is None
 
     def tile_rows(self, layer: Layer, index: int, wanted: Range) -> Range:
         """Return the rows of an input that a tile needs; the nearest where all are padding."""
-        height, spans = self._height(layer, index), self._row_spans(layer, index)
-        return (0, height) if spans is None else _nearest(_union(spans, wanted), height)
+        return self._of_input(layer, index, ROWS, wanted, fewest=1)
 
     def columns(self, layer: Layer, index: int, wanted: Range) -> Range:
         """Return the columns of an input that a tile needs; the nearest where all are padding."""
-        key = layer.name, index, wanted
-        if key not in self._clipped_columns:
-            width = self.network.input_shapes(layer)[index].width
-            columns = _nearest(_union(self._column_spans(layer, index), wanted), width)
-            self._clipped_columns[key] = columns
-        return self._clipped_columns[key]
+        return self._of_input(layer, index, COLUMNS, wanted, fewest=1)
 
-    def _height(self, layer: Layer, index: int) -> int:
-        return self.network.input_shapes(layer)[index].rows
+    def _of_input(
+        self, layer: Layer, index: int, axis: int, wanted: Range, *, fewest: int
+    ) -> Range:
+        """The positions within an input that a range of the output needs along an axis.
 
-    def _row_spans(self, layer: Layer, index: int) -> Spans | None:
-        """Rows that each row of the output needs; None where each needs all rows."""
-        key = layer.name, index
-        if key not in self._rows:
-            inputs = self.network.input_shapes(layer)
-            rule = layer.operator.rows_needed(index, inputs, layer.shape)
-            rows = range(layer.shape.rows)
-            self._rows[key] = None if rule is None else tuple(rule(row) for row in rows)
-        return self._rows[key]
+        fewest: the nearest positions complete the range to this number of positions.
+        """
+        key = layer.name, index, axis, wanted, fewest
+        if key not in self._needed:
+            shape = self.network.input_shapes(layer)[index]
+            limit = shape.rows if axis == ROWS else shape.width
+            first, end = _hull(self._spans_of(layer, index, axis)[slice(*wanted)])
+            first = min(max(first, 0), limit - fewest)
+            self._needed[key] = first, max(first + fewest, min(end, limit))
+        return self._needed[key]
 
-    def _column_spans(self, layer: Layer, index: int) -> Spans:
-        key = layer.name, index
-        if key not in self._columns:
-            self._columns[key] = tuple(
-                self._columns_of(layer, index, column) for column in range(layer.shape.width)
-            )
-        return self._columns[key]
+    def _spans_of(self, layer: Layer, index: int, axis: int) -> Spans:
+        key = layer.name, index, axis
+        if key not in self._spans:
+            inputs, shape = self.network.input_shapes(layer), layer.shape
+            if axis == COLUMNS:
+                columns = range(shape.width)
+                spans = [self._columns_of(layer, index, column) for column in columns]
+            elif (rows_needed := layer.operator.rows_needed(index, inputs, shape)) is None:
+                spans = [(0, inputs[index].rows)] * shape.rows  # each row needs all rows
+            else:
+                spans = [rows_needed(row) for row in range(shape.rows)]
+            self._spans[key] = tuple(spans)
+        return self._spans[key]
 
     def _columns_of(self, layer: Layer, index: int, column: int) -> Range:
         """Columns that a column of the output needs, of operators in stages of several layers."""
         inputs = self.network.input_shapes(layer)
         match layer.operator:
             case op.Convolution(window=window) | op.Pooling(window=window):
-                begin = column * window.stride[1] - window.padding[1]
-                taps = [begin + tap * window.dilation[1] for tap in range(window.kernel[1])]
+                axis = window.columns
+                begin = column * axis.stride - axis.before
+                taps = [begin + tap * axis.dilation for tap in range(axis.kernel)]
                 return taps[0], taps[-1] + 1
-            case op.Pad(padding=padding):
-                return column - padding[1], column - padding[1] + 1
+            case op.Pad(padding=(_, left, _, _)):
+                return column - left, column - left + 1
             case op.SpaceToDepth(block=block):
                 return column * block, (column + 1) * block
             case op.AttentionProduct(heads=heads):
@@ -112,24 +100,22 @@ class InputNeeds:
         return (0, 1) if is_repeated else (column, column + 1)
 
 
-def _union(spans: Spans, wanted: Range) -> Range:
-    """The range from the first to the last position that any position of `wanted` needs."""
-    needed = spans[wanted[0] : wanted[1]]
-    return min(first for first, _ in needed), max(end for _, end in needed)
-
-
-def _nearest(span: Range, limit: int) -> Range:
-    """The part of a range within [0, limit); the nearest position if there is none."""
-    first = min(max(span[0], 0), limit - 1)
-    return first, max(first + 1, min(span[1], limit))
-
-
-def _hull(spans: list[Range]) -> Range:
+def _hull(spans: Iterable[Range]) -> Range:
     """The range from the first to the last position of ranges; (0, 0) where all are empty."""
-    places = [span for span in spans if span[0] < span[1]]
-    if not places:
+    filled = [(first, end) for first, end in spans if first < end]
+    if not filled:
         return 0, 0
-    return min(first for first, _ in places), max(end for _, end in places)
+    return min(first for first, _ in filled), max(end for _, end in filled)
+
+
+def ranges_needed(layers: Sequence[Layer], wanted: Range, needed: RangeNeeded) -> dict[str, Range]:
+    """The range of each tensor along an axis that a range of the last layer needs, by tensor."""
+    asked: dict[str, list[Range]] = {layers[-1].name: [wanted]}
+    for layer in reversed(layers):
+        computed = _hull(asked[layer.name])
+        for index, source in enumerate(layer.inputs):
+            asked.setdefault(source, []).append(needed(layer, index, computed))
+    return {name: _hull(spans) for name, spans in asked.items()}
 
 
 class CheckedFirings:
@@ -157,8 +143,14 @@ class CheckedFirings:
             self._accumulate(inputs, height)
             return
         self.targets = [(row, min(row + rows, height)) for row in range(0, height, rows)]
-        for target in () if self.is_streamed_input else self.targets:
-            self._walk_back(inputs, target)
+        if self.is_streamed_input:
+            return
+        self.ranges = [ranges_needed(self.layers, target, inputs.rows) for target in self.targets]
+        # In the order in which layers read. The executor fires producers on demand: it looks at the
+        # tensors in this order, and fires the producer of the first tensor that lacks rows.
+        for name in (source for layer in self.layers for source in layer.inputs):
+            if name not in stage.layers:
+                self.needs[name] = [rows[name] for rows in self.ranges]
 
     def _accumulate(self, inputs: InputNeeds, height: int) -> None:
         """Add a firing for each row of the input; only the last computes rows of the result, all."""
@@ -166,22 +158,6 @@ class CheckedFirings:
         rows = range(*inputs.rows(layer, 0, (0, height)))
         self.needs[layer.inputs[0]] = [(row, row + 1) for row in rows]
         self.targets = [(0, 0)] * (len(rows) - 1) + [(0, height)]
-
-    def _walk_back(self, inputs: InputNeeds, target: Range) -> None:
-        """Add the rows of all tensors that a firing needs, from its result back."""
-        asked: dict[str, list[Range]] = {self.result: [target]}
-        for layer in reversed(self.layers):
-            wanted = _hull(asked[layer.name])
-            for index, source in enumerate(layer.inputs):
-                asked.setdefault(source, []).append(inputs.rows(layer, index, wanted))
-        ranges = {name: _hull(spans) for name, spans in asked.items()}
-        self.ranges.append(ranges | {self.result: target})
-        # In the order in which layers read. The executor fires producers on demand: it looks at the
-        # tensors in this order, and fires the producer of the first tensor that lacks rows.
-        inside = {layer.name for layer in self.layers}
-        outside = [name for layer in self.layers for name in layer.inputs if name not in inside]
-        for name in dict.fromkeys(outside):
-            self.needs.setdefault(name, []).append(ranges[name])
 
     @property
     def is_done(self) -> bool:
@@ -219,26 +195,16 @@ class TiledStage:
         self.tiles, self._needs = stage.tiles, needs
         self.layers = [needs.network.layer(name) for name in stage.layers]
         # By tensor and number of the tile: the positions along an axis that it holds, and computes.
-        self._down = self._held(self.tiles.row_ends, needs.tile_rows)
-        self._across = self._held(self.tiles.column_ends, needs.columns)
-        self._down_computed, self._across_computed = (
-            {name: self._computed(spans) for name, spans in axis.items()}
-            for axis in (self._down, self._across)
-        )
+        self._rows = self._held(self.tiles.row_ends, needs.tile_rows)
+        self._columns = self._held(self.tiles.column_ends, needs.columns)
+        self._rows_computed = {name: self._computed(rows) for name, rows in self._rows.items()}
+        self._columns_computed = {
+            name: self._computed(columns) for name, columns in self._columns.items()
+        }
 
-    def _held(self, ends: tuple[int, ...], needed: _Needed) -> dict[str, list[Range]]:
-        held: dict[str, list[Range]] = {}
-        begin = 0
-        for end in ends:
-            asked: dict[str, list[Range]] = {self.layers[-1].name: [(begin, end)]}
-            for layer in reversed(self.layers):
-                wanted = _hull(asked[layer.name])
-                for index, source in enumerate(layer.inputs):
-                    asked.setdefault(source, []).append(needed(layer, index, wanted))
-            for name, spans in asked.items():
-                held.setdefault(name, []).append(_hull(spans))
-            begin = end
-        return held
+    def _held(self, ends: tuple[int, ...], needed: RangeNeeded) -> dict[str, list[Range]]:
+        tiles = [ranges_needed(self.layers, span, needed) for span in pairwise((0, *ends))]
+        return {name: [held[name] for held in tiles] for name in tiles[0]}
 
     def _computed(self, held: list[Range]) -> list[Range]:
         """The positions that a tile computes: all that it holds, or with caches the new positions."""
@@ -252,33 +218,26 @@ class TiledStage:
 
     def held(self, name: str, down: int, across: int) -> Region:
         """Return the region of a tensor that a tile holds."""
-        return Region(self._down[name][down], self._across[name][across])
+        return Region(self._rows[name][down], self._columns[name][across])
 
     def computed(self, name: str, down: int, across: int) -> Region:
         """Return the region of a tensor that a tile computes."""
-        return Region(self._down_computed[name][down], self._across_computed[name][across])
+        return Region(self._rows_computed[name][down], self._columns_computed[name][across])
+
+    def computed_regions(self, name: str) -> Iterator[Region]:
+        """Yield the region of a tensor that each tile computes."""
+        for rows, columns in product(self._rows_computed[name], self._columns_computed[name]):
+            yield Region(rows, columns)
 
     def rows_below(self, name: str, down: int) -> Region | None:
         """Return the rows that tiles share with the next tiles down, of all columns, or None."""
-        rows, columns = self._down[name], self._across[name]
-        if down + 1 == len(rows) or rows[down + 1][0] >= rows[down][1]:
-            return None
-        return Region((rows[down + 1][0], rows[down][1]), (columns[0][0], columns[-1][1]))
+        rows = _shared(self._rows[name], down)
+        return None if rows is None else Region(rows, _hull(self._columns[name]))
 
     def columns_beside(self, name: str, down: int, across: int) -> Region | None:
         """Return the columns that a tile shares with the next tile across, or None."""
-        columns = self._across[name]
-        if across + 1 == len(columns) or columns[across + 1][0] >= columns[across][1]:
-            return None
-        return Region(self._down[name][down], (columns[across + 1][0], columns[across][1]))
-
-    def kept_columns(self, name: str, across: int) -> Range:
-        """Return the columns that a tile adds to the cache of rows: those after the tile before.
-
-        Example: tiles hold columns 0 to 5 and 4 to 9; the second tile adds columns 6 to 9.
-        """
-        columns = self._across[name]
-        return max(columns[across][0], columns[across - 1][1] if across else 0), columns[across][1]
+        columns = _shared(self._columns[name], across)
+        return None if columns is None else Region(self._rows[name][down], columns)
 
     @property
     def multiply_accumulates(self) -> int:
@@ -287,7 +246,13 @@ class TiledStage:
         for layer in self.layers:
             macs = multiply_accumulates(layer, self._needs.network.input_shapes(layer))
             of_pixel = macs // (layer.shape.height * layer.shape.width)
-            for first_row, end_row in self._down_computed[layer.name]:
-                for first, end in self._across_computed[layer.name]:
-                    total += of_pixel * (end_row - first_row) * (end - first)
+            total += of_pixel * sum(region.pixels for region in self.computed_regions(layer.name))
         return total
+
+
+def _shared(held: list[Range], tile: int) -> Range | None:
+    """The positions that a tile and the next tile along an axis both hold; None without any."""
+    if tile + 1 == len(held):
+        return None
+    (_, end), (begin, _) = held[tile], held[tile + 1]
+    return (begin, end) if begin < end else None

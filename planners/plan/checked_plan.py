@@ -16,8 +16,8 @@ class CheckedPlan:
     computed: the layers that stages compute: no inputs or outputs, and no windows of rings, which are
     only joined. executable: the layers that a stage may name: in addition, an input whose rows it
     delivers, and an output whose rows it passes on. variables, inputs: their names. outputs: by name.
-    group_of: the group that executes each layer. unit: bytes of the smallest element, in which C
-    addresses the arena.
+    group_of: the group that executes each layer. host_of: the host of each alias. unit: bytes of the
+    smallest element, in which C addresses the arena.
     """
 
     def __init__(self, network: Network, plan: StreamingPlan) -> None:
@@ -37,6 +37,7 @@ class CheckedPlan:
             self.computed | {layer.name: layer for layer in network.inputs} | self.outputs
         )
         self.group_of = {name: group for group, stage in self.stages() for name in stage.layers}
+        self.host_of = {alias.tensor: alias.host for alias in plan.aliases}
         self.unit = min(self.element_bytes(layer.name) for layer in network.layers)
 
     def stages(self) -> Iterator[tuple[int, Stage]]:

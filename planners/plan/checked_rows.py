@@ -48,7 +48,7 @@ def _require_whole(checked: CheckedPlan) -> None:
 
 def _require_one_purpose_each(checked: CheckedPlan) -> None:
     """Require that no two buffers of a group have the same purpose."""
-    hosts = {alias.host for alias in checked.plan.aliases}
+    hosts = set(checked.host_of.values())
     for first, second in combinations(checked.plan.buffers, 2):
         if first.tensor != second.tensor or Kind.SCRATCH in (first.kind, second.kind):
             continue
@@ -201,12 +201,11 @@ def _require_read(checked: CheckedPlan) -> None:
     readers += [
         (layer, last, ()) for name, layer in checked.outputs.items() if name not in checked.group_of
     ]
-    hosts = {alias.tensor: alias.host for alias in checked.plan.aliases}
     for layer, group, stage_layers in readers:
         for source in checked.sources(layer):
             if source in stage_layers:
                 continue
-            host = hosts.get(source, source)
+            host = checked.host_of.get(source, source)
             readable = [
                 buffer
                 for buffer in checked.plan.buffers

@@ -8,7 +8,6 @@ layer is filled when its group begins and copied back when the group ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -16,19 +15,20 @@ import numpy as np
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError, InvalidPlan, counted
+from planners.plan.checked_plan import CheckedPlan
 from planners.plan.checked_rules import bytes_kept
 from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 from planners.plan.shadow_arena import Content, MarkedArena
 
 
-def require_states(network: Network, plan: StreamingPlan, group_of: Mapping[str, int]) -> None:
+def require_states(checked: CheckedPlan) -> None:
     """Require one buffer in all groups for each variable, and for the state of each layer.
 
-    group_of: of the layers of the plan. Raises InvalidPlan.
+    Raises InvalidPlan.
     """
-    wanted = {previous.name: Kind.KEPT for previous, _ in network.variables}
-    for layer in network.layers:
-        if layer.name in group_of and bytes_kept(network, layer):
+    plan, wanted = checked.plan, dict.fromkeys(checked.variables, Kind.KEPT)
+    for layer in checked.network.layers:
+        if layer.name in checked.group_of and bytes_kept(checked.network, layer):
             wanted[layer.name] = Kind.STATE
     counts = Counter((buffer.tensor, buffer.kind) for buffer in plan.buffers if buffer.persists)
     for name, kind in wanted.items():
@@ -44,11 +44,12 @@ def require_states(network: Network, plan: StreamingPlan, group_of: Mapping[str,
             raise InvalidPlan(f"buffer {buffer.name!r} stays, but {buffer.tensor!r} does not")
         if (buffer.begin, buffer.end) != (0, len(plan.groups)):
             raise InvalidPlan(f"buffer {buffer.name!r} stays, but some groups do not have it")
-    _require_copies(plan, group_of)
+    _require_copies(checked)
 
 
-def _require_copies(plan: StreamingPlan, group_of: Mapping[str, int]) -> None:
+def _require_copies(checked: CheckedPlan) -> None:
     """Require a copy of each layer state in slow memory, for the group of the layer alone."""
+    plan = checked.plan
     copies = Counter(buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.STATE_COPY)
     for buffer in plan.buffers:
         if buffer.kind is Kind.STATE:
@@ -58,7 +59,7 @@ def _require_copies(plan: StreamingPlan, group_of: Mapping[str, int]) -> None:
                     f"buffer {buffer.name!r}: expected one copy for its group if the state is in slow "
                     "memory, and none if it is in fast memory"
                 )
-        group = group_of.get(buffer.tensor)
+        group = checked.group_of.get(buffer.tensor)
         if buffer.kind is Kind.STATE_COPY and (buffer.begin, buffer.end - 1) != (group, group):
             raise InvalidPlan(
                 f"buffer {buffer.name!r} is not that of the group that computes {buffer.tensor!r}"
@@ -72,22 +73,16 @@ class LayerStates:
 
     def __init__(self, arena: MarkedArena, network: Network, plan: StreamingPlan) -> None:
         self._arena, self._network = arena, network
-        self._homes, self._copies = (
-            {buffer.tensor: buffer for buffer in plan.buffers if buffer.kind is kind}
-            for kind in (Kind.STATE, Kind.STATE_COPY)
-        )
-
-    def _home(self, name: str) -> StreamBuffer:
-        if name not in self._homes:
-            raise ExecutionError(f"there is no buffer for the state of {name!r}")
-        return self._homes[name]
+        self._homes, self._copies = plan.by_tensor(Kind.STATE), plan.by_tensor(Kind.STATE_COPY)
 
     def _used(self, layer: Layer) -> StreamBuffer:
-        return self._copies.get(layer.name) or self._home(layer.name)
+        return self._copies.get(layer.name) or self._homes[layer.name]
 
     def begin(self, layer: Layer, states: dict[str, Array] | None) -> None:
-        """Write the initial state of a layer."""
-        self._write(self._home(layer.name), states)
+        """Write the initial state of a layer. Raises ExecutionError without a buffer for it."""
+        if layer.name not in self._homes:
+            raise ExecutionError(f"there is no buffer for the state of {layer.name!r}")
+        self._write(self._homes[layer.name], states)
 
     def keep(self, layer: Layer, states: dict[str, Array]) -> None:
         """Write the state of a layer where its kernel does."""
@@ -106,7 +101,7 @@ class LayerStates:
         for copy in self._copies.values():
             if copy.begin != group:
                 continue
-            home = self._home(copy.tensor)
+            home = self._homes[copy.tensor]
             source, target = (copy, home) if is_end else (home, copy)
             self._require(source)
             self._arena.fill(Content.STATE, copy.tensor, target.byte_range)

@@ -8,11 +8,12 @@ and none of them uses this module. Tests compare the bytes with the accesses of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from cnn2csdf.geometry import Range
+from cnn2csdf.geometry import Axis, Range, Region
 from cnn2csdf.network import Layer
 from csdf.errors import ExecutionError, InvalidPlan, counted
-from planners.plan.checked_geometry import CheckedFirings, InputNeeds
+from planners.plan.checked_geometry import CheckedFirings, InputNeeds, ranges_needed
 from planners.plan.checked_plan import CheckedPlan
 from planners.plan.checked_rules import bytes_of_weight, bytes_of_weights
 from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
@@ -64,10 +65,7 @@ class LayerWeights:
     def __init__(self, arena: MarkedArena, needs: InputNeeds, plan: StreamingPlan) -> None:
         self._arena, self._plan = arena, plan
         self._reads = CheckedWeightReads(needs, plan.element_bytes)
-        self._copies, self._residents = (
-            {buffer.tensor: buffer for buffer in plan.buffers if buffer.kind is kind}
-            for kind in (Kind.WEIGHTS, Kind.RESIDENT)
-        )
+        self._copies, self._residents = plan.by_tensor(Kind.WEIGHTS), plan.by_tensor(Kind.RESIDENT)
         network = needs.network
         self._layers = {
             layer.name
@@ -143,56 +141,41 @@ class CheckedWeightReads:
         if stage.mode is Mode.CHANNELS:
             return self._summed_up(layer, self._network.layer(stage.result))
         rows = firings.ranges[firings.fired][name]
-        if len(stage.layers) == 1:
-            return self._of_pixels(layer, rows, layer.shape.width)
-        columns = self._columns_made(stage.layers)[name]
         if stage.accumulating_layer is None:
-            return self._of_pixels(layer, rows, columns)
-        return self._in_blocks(stage, layer, rows, columns)
+            return self._of_region(
+                layer, Region(rows, (0, self._swept_columns(layer, stage.layers)))
+            )
+        return self._in_blocks(stage, layer, rows)
 
-    def _of_pixels(
-        self,
-        layer: Layer,
-        rows: Range,
-        columns: int,
-        *,
-        filters: int | None = None,
-        is_summed: bool = False,
+    def _of_region(
+        self, layer: Layer, region: Region, *, filters: int | None = None, is_summed: bool = False
     ) -> int:
-        """The bytes for rows of a layer, from its first column on.
+        """The bytes for a region of the result of a layer.
 
         filters: where only a block is computed. is_summed: whether no window is copied.
         """
         bank = layer.operator.filter_bank
         assert bank is not None
-        taps = bank.window.kernel[0] * bank.window.kernel[1]
-        size = bytes_of_weights(self._network, layer, self._element_bytes)
-        of_tap = size // (bank.filters * taps)
-        down, across = self._taps_inside(layer)
-        inside = sum(down[rows[0] : rows[1]]) * sum(across[:columns])
         filters = bank.filters if filters is None else filters
-        together = filters - filters % TOGETHER if self._copies_windows(layer) else 0
-        together = 0 if is_summed else together
-        whole = max(rows[1] - rows[0], 0) * columns * taps
-        return of_tap * (together * whole + (filters - together) * inside)
+        taps = prod(bank.window.kernel)
+        size = bytes_of_weights(self._network, layer, self._element_bytes)
+        copies_windows = self._copies_windows(layer) and not is_summed
+        together = filters - filters % TOGETHER if copies_windows else 0
+        by_row, by_column = self._taps_inside(layer)
+        inside = sum(by_row[slice(*region.rows)]) * sum(by_column[slice(*region.columns)])
+        bytes_of_tap = size // (bank.filters * taps)  # of one filter
+        return bytes_of_tap * (together * region.pixels * taps + (filters - together) * inside)
 
     def _taps_inside(self, layer: Layer) -> tuple[list[int], list[int]]:
         """Return the number of taps over the input, by row and by column of the result."""
         if layer.name not in self._taps:
-            window = layer.operator.sliding_window
+            window, shape = layer.operator.sliding_window, layer.shape
             assert window is not None
             source = self._network.input_shapes(layer)[0]
-            taps = []
-            for axis, (places, limit) in enumerate(
-                [(layer.shape.rows, source.rows), (layer.shape.width, source.width)]
-            ):
-                limit += min(window.padding[2 + axis], 0)
-                begins = [
-                    place * window.stride[axis] - window.padding[axis] for place in range(places)
-                ]
-                ahead = [tap * window.dilation[axis] for tap in range(window.kernel[axis])]
-                taps.append([sum(0 <= begin + tap < limit for tap in ahead) for begin in begins])
-            self._taps[layer.name] = taps[0], taps[1]
+            self._taps[layer.name] = (
+                _taps_on_axis(window.rows, shape.rows, source.rows),
+                _taps_on_axis(window.columns, shape.width, source.width),
+            )
         return self._taps[layer.name]
 
     def _copies_windows(self, layer: Layer) -> bool:
@@ -205,36 +188,30 @@ class CheckedWeightReads:
 
     def _summed_up(self, layer: Layer, last: Layer) -> int:
         """Weight bytes of a layer for the region of its feature maps that the last layer reduces."""
-        rows = (0, self._needs.rows(last, 0, (0, last.shape.rows))[1])
-        columns = layer.shape.width
-        if last.operator.sliding_window is not None:
-            columns = last.operator.sliding_window.extent[1]
-        return self._of_pixels(layer, rows, columns, is_summed=True)
+        _, end = self._needs.rows(last, 0, (0, last.shape.rows))
+        window = last.operator.sliding_window
+        columns = layer.shape.width if window is None else window.columns.extent
+        return self._of_region(layer, Region((0, end), (0, columns)), is_summed=True)
 
-    def _in_blocks(self, stage: Stage, layer: Layer, rows: Range, columns: int) -> int:
+    def _in_blocks(self, stage: Stage, layer: Layer, rows: Range) -> int:
         """Weight bytes of a layer in a firing that passes over the columns once per channel block.
 
         Blocks before the last block end at the accumulating layer. For a block, the accumulating layer
         reads only the filter taps of the input channels in that block.
         """
         assert stage.accumulating_layer is not None
-        place = stage.layers.index(stage.accumulating_layer)
-        shares = self._block_sizes(stage)
-        if layer.name in stage.layers[:place]:
-            early = self._columns_made(stage.layers[: place + 1])[layer.name]
-            return sum(
-                self._of_pixels(layer, rows, width, filters=share)
-                for share, width in zip(
-                    shares, [early] * (len(shares) - 1) + [columns], strict=True
-                )
-            )
-        if layer.name != stage.accumulating_layer:
-            return self._of_pixels(layer, rows, columns)
-        wide = [layer.shape.width] * (len(shares) - 1) + [columns]
-        return sum(
-            self._of_pixels(layer, rows, width, is_summed=True) * share // sum(shares)
-            for share, width in zip(shares, wide, strict=True)
-        )
+        last_region = Region(rows, (0, self._swept_columns(layer, stage.layers)))
+        sliced = stage.layers[: stage.layers.index(stage.accumulating_layer) + 1]
+        if layer.name not in sliced:
+            return self._of_region(layer, last_region)
+        region = Region(rows, (0, self._swept_columns(layer, sliced)))
+        total, shares = 0, self._block_sizes(stage)
+        for share, swept in zip(shares, [region] * (len(shares) - 1) + [last_region], strict=True):
+            if layer.name == stage.accumulating_layer:
+                total += self._of_region(layer, swept, is_summed=True) * share // sum(shares)
+            else:
+                total += self._of_region(layer, swept, filters=share)
+        return total
 
     def _block_sizes(self, stage: Stage) -> list[int]:
         channels = self._network.layer(stage.layers[0]).shape.channels
@@ -243,13 +220,17 @@ class CheckedWeightReads:
             max(0, min(most, channels - most * number)) for number in range(stage.channel_blocks)
         ]
 
-    def _columns_made(self, layers: tuple[str, ...]) -> dict[str, int]:
-        """The number of columns of each layer that all columns of the last layer need."""
-        made = dict.fromkeys(layers, 0)
-        made[layers[-1]] = self._network.layer(layers[-1]).shape.width
-        for layer in map(self._network.layer, reversed(layers)):
-            for index, source in enumerate(layer.inputs):
-                if source in made and made[layer.name]:
-                    last = made[layer.name] - 1, made[layer.name]
-                    made[source] = max(made[source], self._needs.columns(layer, index, last)[1])
-        return made
+    def _swept_columns(self, layer: Layer, names: tuple[str, ...]) -> int:
+        """The columns of a layer, from 0 on, that all columns of the last of these layers need."""
+        layers = [self._network.layer(name) for name in names]
+        columns = 0, layers[-1].shape.width
+        _, end = ranges_needed(layers, columns, self._needs.columns)[layer.name]
+        return end
+
+
+def _taps_on_axis(axis: Axis, outputs: int, inputs: int) -> list[int]:
+    """Return the number of taps over the input, for each position of the output along an axis."""
+    limit = inputs + min(axis.after, 0)  # negative padding crops the end
+    begins = [output * axis.stride - axis.before for output in range(outputs)]
+    taps = [tap * axis.dilation for tap in range(axis.kernel)]
+    return [sum(0 <= begin + tap < limit for tap in taps) for begin in begins]

@@ -18,11 +18,7 @@ from itertools import combinations, permutations, product
 
 from cnn2csdf.network import Network
 from csdf.errors import ExecutionError, InvalidPlan
-from planners.plan.checked_buffers import (
-    require_buffers,
-    require_memories,
-    require_write_buffers,
-)
+from planners.plan.checked_buffers import require_buffers, require_memories, require_write_buffers
 from planners.plan.checked_plan import CheckedPlan
 from planners.plan.checked_rows import require_rows
 from planners.plan.checked_stages import require_orders, require_stages, require_work
@@ -59,9 +55,9 @@ def _require_statements(checked: CheckedPlan) -> None:
     network, plan = checked.network, checked.plan
     require_stages(checked)
     require_buffers(checked)
-    require_states(network, plan, checked.group_of)
+    require_states(checked)
     require_memories(checked)
-    require_write_buffers(checked.needs, plan)
+    require_write_buffers(checked)
     require_weights(checked)
     require_rows(checked)
     require_orders(checked)
@@ -144,7 +140,7 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
         retained = [b for b in plan.buffers if b.persists or b.kind is Kind.RESIDENT]
         in_arena = [b for b in another.buffers if b.kind is not Kind.EXTERNAL]
         for buffer, other in product(retained, in_arena):
-            byte = _common_byte(buffer, other)
+            byte = buffer.common_byte(other)
             if byte is not None:
                 raise InvalidPlan(
                     f"buffer {buffer.name!r} of network {plan.network!r} stays between frames, but "
@@ -162,7 +158,7 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
         for first, second in product(*live):
             if first is second and first.kind is Kind.RESIDENT:
                 continue  # no group writes resident weights
-            byte = _common_byte(first, second)
+            byte = first.common_byte(second)
             if byte is not None:
                 named = " and ".join(
                     f"group {number + 1} of network {plan.network!r}" for plan, number in pair
@@ -171,10 +167,3 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
                     f"{named} may work at the same time, but buffers {first.name!r} and "
                     f"{second.name!r} have byte {byte} in common"
                 )
-
-
-def _common_byte(first: StreamBuffer, second: StreamBuffer) -> int | None:
-    """Return the first byte that two buffers have in common; None if they are disjoint."""
-    begin = max(first.offset, second.offset)
-    end = min(first.end_byte, second.end_byte)
-    return begin if begin < end else None

@@ -453,7 +453,7 @@ class TileWork:
             return
         below = self._rows_below(tile.layer, down)
         if below is not None:
-            columns = self._regions.kept_columns(tile.layer.name, across)
+            columns = self._regions.computed(tile.layer.name, down, across).columns
             self._copy(tile, below, Region(below.region.rows, columns))
         beside = self._columns_beside(tile.layer, down, across)
         if beside is not None:

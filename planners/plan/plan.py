@@ -266,6 +266,11 @@ class StreamBuffer:
         """Return whether a group has the buffer."""
         return self.begin <= group < self.end
 
+    def common_byte(self, other: StreamBuffer) -> int | None:
+        """Return the first byte that two buffers have in common; None if they are disjoint."""
+        begin = max(self.offset, other.offset)
+        return begin if begin < min(self.end_byte, other.end_byte) else None
+
     @property
     def is_in_arena(self) -> bool:
         """Whether the buffer has bytes of the arena."""
@@ -482,6 +487,10 @@ class StreamingPlan(Viewed):
             if (buffer.kind, buffer.tensor) == (kind, tensor) and buffer.is_live(group):
                 return buffer
         return None
+
+    def by_tensor(self, kind: Kind) -> dict[str, StreamBuffer]:
+        """Return the buffers of a kind, by tensor; the last of several for one tensor."""
+        return {buffer.tensor: buffer for buffer in self.buffers if buffer.kind is kind}
 
     def memory_of(self, buffer: StreamBuffer) -> Memory | None:
         """Return the memory that holds a buffer; None outside the arena, or for a single memory."""
