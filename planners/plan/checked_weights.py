@@ -13,7 +13,7 @@ from math import prod
 from cnn2csdf.geometry import Axis, Range, Region
 from cnn2csdf.network import Layer
 from csdf.errors import ExecutionError, InvalidPlan, counted
-from planners.plan.checked_geometry import CheckedFirings, InputNeeds, ranges_needed
+from planners.plan.checked_geometry import CheckedFirings, InputNeeds, TiledStage, ranges_needed
 from planners.plan.checked_plan import CheckedPlan
 from planners.plan.checked_rules import bytes_of_weight, bytes_of_weights
 from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
@@ -136,8 +136,11 @@ class CheckedWeightReads:
         size = bytes_of_weights(self._network, layer, self._element_bytes)
         if stage.mode is Mode.ACCUMULATING:  # a row of the matrix for a row of the input
             return 0 if firings.fired else size
-        if stage.mode is Mode.TILES or layer.operator.filter_bank is None:
+        if layer.operator.filter_bank is None:
             return size
+        if stage.mode is Mode.TILES:
+            tiles = TiledStage(stage, self._needs).computed_regions(name)
+            return sum(self._of_region(layer, region) for region in tiles)
         if stage.mode is Mode.CHANNELS:
             return self._summed_up(layer, self._network.layer(stage.result))
         rows = firings.ranges[firings.fired][name]

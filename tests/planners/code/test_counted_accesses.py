@@ -1,13 +1,16 @@
 """Bytes that compiled C moves to and from slow memory and flash, beside those that the plan says."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from csdf.errors import InvalidPlan
 from planners.memory.fit import fit
-from planners.plan.plan import Kind, Memory
+from planners.plan.carried_out import require_carried_out
+from planners.plan.plan import Kind, Memory, MemoryTraffic
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import needs_compiler
 from tests.planners.code.counted_accesses import (
@@ -20,6 +23,7 @@ from tests.planners.code.counted_accesses import (
 from tests.planners.code.memory_cases import planned_cases
 from tests.planners.memory.test_memories import small_case
 from tests.planners.memory.test_weights_in_memories import memories as with_flash
+from tests.planners.memory.wrong_plans import residual, tiled_cases
 
 CASES = (
     6  # random models for each number of memories; more: tests.benchmarks.bench_counted_accesses
@@ -141,6 +145,20 @@ def test_c_of_tiles_of_columns_reads_the_weights_of_the_plan(seed, tmp_path):
     assert plan.rematerialised
     assert any(buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT) for buffer in plan.buffers)
     require_counted(model, plan, tmp_path)
+
+
+@needs_compiler
+@pytest.mark.parametrize("number", [0, 3], ids=["all layers recomputed", "two groups cached"])
+def test_c_of_tiles_reads_the_filters_for_each_pixel_of_a_tile(number, tmp_path):
+    case = list(tiled_cases(integer_model(residual(sums=False))))[number]
+    flash = MemoryTraffic(memory="flash", read=(11196, 6369, 5856, 5856)[number], written=0)
+    sram = Memory(name="sram", size=case.plan.arena_bytes)
+    plan = replace(case.plan, memories=(sram,), flash="flash", traffic=(flash,))
+    require_carried_out(case.model.network, plan)
+    require_counted(case.model, plan, tmp_path)
+    once = replace(plan, traffic=(replace(flash, read=243),))  # each filter once
+    with pytest.raises(InvalidPlan, match=f"a frame moves {flash.read} and 0"):
+        require_carried_out(case.model.network, once)
 
 
 @pytest.mark.slow
