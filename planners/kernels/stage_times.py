@@ -39,72 +39,122 @@ class Programs:
     END. set_start: the accesses of set n are set_start[n] : set_start[n + 1]; fifo, kind: of each
     access, each pair once in a set. stages: (P,) the last stage. after_start, after: likewise the
     processes that have to end before a process begins. writer, reader: (F,) processes. process_bit:
-    (P,), space_bit, memory_bit: (F,) sets of one element.
+    (P,), fifo_bit: (F,) sets of one element.
     """
 
-    def __init__(
-        self, track_start, first, operation, gap, argument, set_start, fifo, kind, stages,
-        after_start, after, writer, reader, process_bit, space_bit, memory_bit,
-    ):  # fmt: skip
-        """Keep these arrays."""
-        self.track_start = track_start
-        self.first = first
-        self.operation = operation
-        self.gap = gap
-        self.argument = argument
-        self.set_start = set_start
-        self.fifo = fifo
-        self.kind = kind
-        self.stages = stages
-        self.after_start = after_start
-        self.after = after
-        self.writer = writer
-        self.reader = reader
-        self.process_bit = process_bit
-        self.space_bit = space_bit
-        self.memory_bit = memory_bit
+    def __init__(self, columns, array):
+        """Copy the columns. array: makes a sequence of the kernel's kind."""
+        self.track_start = array(columns.track_start)
+        self.first = array(columns.first)
+        self.operation = array(columns.operation)
+        self.gap = array(columns.gap)
+        self.argument = array(columns.argument)
+        self.set_start = array(columns.set_start)
+        self.fifo = array(columns.fifo)
+        self.kind = array(columns.kind)
+        self.stages = array(columns.stages)
+        self.after_start = array(columns.after_start)
+        self.after = array(columns.after)
+        self.writer = array(columns.writer)
+        self.reader = array(columns.reader)
+        self.process_bit = array(columns.process_bit)
+        self.fifo_bit = array(columns.fifo_bit)
 
 
 class Fifos:
-    """Depths of the FIFOs, and the words that passed each FIFO.
+    """Depths of the FIFOs.
 
     is_bounded: (F,) whether a write may wait. latency: (F,) cycles from a write to its read. ring,
     length: (F,) begin and length of the ring of the FIFO in the arrays of words. size: (F,) the depth
     if bounded, else the length. The length exceeds the size only if the times of all words are kept.
-    written, needed, released: (F,) words so far; *_at: (F,) the position of the next word in the ring.
-    was_full: (F,) whether a write waited for space.
-
-    write_time, read_time: of each word in a ring; *_space, *_memory, *_process: the reasons of the
-    time, as sets; *_record: the last record on its path.
     """
 
-    def __init__(
-        self, is_bounded, latency, ring, size, length, counts, write_time, write_space, write_memory,
-        write_process, write_record, read_time, read_space, read_memory, read_process, read_record,
-    ):  # fmt: skip
-        """Keep these arrays; counts: seven arrays of zeros for each FIFO."""
-        self.is_bounded = is_bounded
-        self.latency = latency
-        self.ring = ring
-        self.size = size
-        self.length = length
-        self.written = counts[0]
-        self.needed = counts[1]
-        self.released = counts[2]
-        self.written_at = counts[3]
-        self.needed_at = counts[4]
-        self.released_at = counts[5]
-        self.was_full = counts[6]
-        self.write_time = write_time
-        self.write_space = write_space
-        self.write_memory = write_memory
-        self.write_process = write_process
-        self.write_record = write_record
-        self.read_time = read_time
-        self.read_space = read_space
-        self.read_memory = read_memory
-        self.read_process = read_process
-        self.read_record = read_record
+    def __init__(self, columns, array):
+        """Copy the columns. array: makes a sequence of the kernel's kind."""
+        self.is_bounded = array(columns.is_bounded)
+        self.latency = array(columns.latency)
+        self.ring = array(columns.ring)
+        self.size = array(columns.size)
+        self.length = array(columns.length)
+
+
+class Times:
+    """Times and their reasons: time n has the sets space[n], memory[n] and process[n].
+
+    record: the last record on the path of each time.
+    """
+
+    def __init__(self, count, blank):
+        """Begin with zeros. blank: makes this many."""
+        self.time = blank(count)
+        self.space = blank(count)
+        self.memory = blank(count)
+        self.process = blank(count)
+        self.record = blank(count)
+
+
+class Words:
+    """The words that passed each FIFO, and the times of the words in its ring.
+
+    written, needed, released: (F,) words so far; *_at: (F,) the position of the next word in the ring.
+    was_full: (F,) whether a write waited for space. writes, reads: times of each word in a ring.
+    """
+
+    def __init__(self, fifos, words, blank):
+        """Begin with no words. fifos: their number. words: the length of all rings."""
+        self.written = blank(fifos)
+        self.needed = blank(fifos)
+        self.released = blank(fifos)
+        self.written_at = blank(fifos)
+        self.needed_at = blank(fifos)
+        self.released_at = blank(fifos)
+        self.was_full = blank(fifos)
+        self.writes = Times(words, blank)
+        self.reads = Times(words, blank)
+
+
+class Progress:
+    """Progress of the processes of a call.
+
+    last: (P,) time of the last stage with an access; stage: (P,) its number. end: (P,) the last cycle,
+    NOWHERE before it is known. blocked, blocked_kind: (P,) the FIFO that the process waits for, and the
+    kind of access, or NOWHERE.
+
+    resume: (T,) the operation after the next event of a track; position, pending: (T,) the stage and
+    the set of this event. counter: (operations,) iterations left of each BEGIN; entered: how often each
+    loop began. queue, is_queued: (P,) a ring of processes that can continue, from `head` on, `waiting`
+    in number. events: stages with accesses so far; goal: events at which the run pauses. limit: of
+    cycles. late: a process that will end after the limit, or NOWHERE. cause: see `ready_time`.
+    """
+
+    def __init__(self, sizes, words, blank, array):
+        """Begin with all processes in the queue. sizes: number of processes, tracks and operations."""
+        processes, tracks, operations = sizes
+        self.words = words
+        self.last = Times(processes, blank)
+        self.last.record = array([NOWHERE] * processes)
+        self.stage = blank(processes)
+        self.end = array([NOWHERE] * processes)
+        self.is_started = blank(processes)
+        self.blocked = array([NOWHERE] * processes)
+        self.blocked_kind = array([NOWHERE] * processes)
+        self.resume = blank(tracks)
+        self.position = blank(tracks)
+        self.pending = blank(tracks)
+        self.counter = blank(operations)
+        self.entered = blank(operations)
+        self.queue = array(range(processes))
+        self.is_queued = array([1] * processes)
+        self.head = 0
+        self.waiting = processes
+        self.finished = 0
+        self.events = 0
+        self.goal = 0
+        self.limit = FAR
+        self.late = NOWHERE
+        self.cause = NOWHERE
+        self.cause_kind = NOWHERE
+        self.cause_word = NOWHERE
 
 
 class Records:
@@ -113,14 +163,14 @@ class Records:
     room: number of waits that are kept, 0 for none. Wait n is at index n % room.
     """
 
-    def __init__(self, room, process, time, fifo, kind, before):
-        """Keep these arrays."""
+    def __init__(self, room, blank):
+        """Begin without waits."""
         self.room = room
-        self.process = process
-        self.time = time
-        self.fifo = fifo
-        self.kind = kind
-        self.before = before
+        self.process = blank(room)
+        self.time = blank(room)
+        self.fifo = blank(room)
+        self.kind = blank(room)
+        self.before = blank(room)
         self.count = 0
 
 
@@ -130,100 +180,23 @@ class Snapshot:
     The snapshot has the first words of the arrays of words. If words pass a FIFO beyond them, the
     states differ.
 
-    is_on: whether states are compared at all. The arrays are copies of the arrays of ProcessProgress
-    and Fifos by name. entered: (operations,) how often each loop began so far; entered_then: at the
-    snapshot.
+    is_on: whether states are compared at all. then: the progress at the snapshot, with the queue from
+    index 0 on.
     """
 
-    def __init__(
-        self, is_on, time, stage, end, is_started, space, memory, process, blocked, is_queued, queue,
-        pc, position, pending, counter, entered, entered_then, written, needed, released, written_at,
-        released_at, write_time, write_space, write_memory, write_process, read_time, read_space,
-        read_memory, read_process,
-    ):  # fmt: skip
-        """Keep these arrays, without a state."""
+    def __init__(self, is_on, then):
+        """Begin without a state, in the arrays of this progress."""
         self.is_on = is_on
-        self.time = time
-        self.stage = stage
-        self.end = end
-        self.is_started = is_started
-        self.space = space
-        self.memory = memory
-        self.process = process
-        self.blocked = blocked
-        self.is_queued = is_queued
-        self.queue = queue
-        self.pc = pc
-        self.position = position
-        self.pending = pending
-        self.counter = counter
-        self.entered = entered
-        self.entered_then = entered_then
-        self.written = written
-        self.needed = needed
-        self.released = released
-        self.written_at = written_at
-        self.released_at = released_at
-        self.write_time = write_time
-        self.write_space = write_space
-        self.write_memory = write_memory
-        self.write_process = write_process
-        self.read_time = read_time
-        self.read_space = read_space
-        self.read_memory = read_memory
-        self.read_process = read_process
+        self.then = then
         self.anchor = NOWHERE
-        self.anchor_pc = NOWHERE
-        self.taken_at = 0
-        self.waiting = 0
+        self.anchor_resume = NOWHERE
         # A window in events: an event takes about 16 times as long as the copy of a number.
-        numbers = (
-            8 * len(write_time) + 2 * len(counter) + 3 * len(pc) + 5 * len(written) + 10 * len(time)
+        numbers = 8 * len(self.then.words.writes.time) + 5 * len(self.then.words.written)
+        numbers += (
+            2 * len(self.then.counter) + 3 * len(self.then.resume) + 10 * len(self.then.stage)
         )
         self.window = max(16, numbers // 16)
         self.skipped = 0
-
-
-class ProcessProgress:
-    """Progress of the processes.
-
-    time, stage: (P,) of the last stage with an access. end: (P,) the last cycle, NOWHERE before it is
-    known. space, memory, process, record: (P,) the reasons of the time. blocked, blocked_kind: (P,) the
-    FIFO that the process waits for, and the kind of access, or NOWHERE.
-
-    pc: (T,) the operation after the next event of a track; position, pending: (T,) the stage and the
-    set of this event. counter: (operations,) iterations left of each BEGIN. queue, is_queued: (P,) a
-    ring of processes that can continue, from `head` on, `waiting` in number. events: stages with
-    accesses so far. limit: of cycles. late: a process that will end after the limit, or NOWHERE.
-    """
-
-    def __init__(
-        self, time, stage, end, is_started, space, memory, process, record, blocked, blocked_kind,
-        pc, position, pending, counter, queue, is_queued,
-    ):  # fmt: skip
-        """Keep these arrays; the caller sets `waiting` to the number of queued processes."""
-        self.time = time
-        self.stage = stage
-        self.end = end
-        self.is_started = is_started
-        self.space = space
-        self.memory = memory
-        self.process = process
-        self.record = record
-        self.blocked = blocked
-        self.blocked_kind = blocked_kind
-        self.pc = pc
-        self.position = position
-        self.pending = pending
-        self.counter = counter
-        self.queue = queue
-        self.is_queued = is_queued
-        self.head = 0
-        self.waiting = 0
-        self.finished = 0
-        self.events = 0
-        self.limit = FAR
-        self.late = NOWHERE
 
 
 def advance(programs, fifos, records, snapshot, run, fuel):
@@ -231,37 +204,53 @@ def advance(programs, fifos, records, snapshot, run, fuel):
 
     LATE: process `run.late` will end after the limit.
     """
-    processes = len(run.time)
-    goal = run.events + fuel
+    processes = len(run.stage)
+    run.goal = run.events + fuel
     while run.waiting > 0:
         # Worklist iteration to the least fixed point of the max-plus system, in any order.
         process = run.queue[run.head]
         run.head = (run.head + 1) % processes
         run.waiting -= 1
         run.is_queued[process] = 0
-        if run.is_started[process] == 0 and start(programs, records, snapshot, run, process) == 0:
+        if run.is_started[process] == 0 and start(programs, records, run, process) == 0:
             continue
-        proceed(programs, fifos, records, snapshot, run, process, goal)
+        proceed(programs, fifos, records, snapshot, run, process)
         if run.late != NOWHERE:
             return LATE
-        if run.events >= goal:
+        if run.events >= run.goal:
             return PAUSED
     return DONE if run.finished == processes else STUCK
 
 
-def call(run, process):
+def enqueue(run, process):
     """Queue a process, unless it is queued or has ended."""
-    processes = len(run.time)
     if run.is_queued[process] == 0 and run.end[process] == NOWHERE:
         run.is_queued[process] = 1
-        run.queue[(run.head + run.waiting) % processes] = process
+        run.queue[(run.head + run.waiting) % len(run.stage)] = process
         run.waiting += 1
 
 
-def start(programs, records, snapshot, run, process):
+def copy_reasons(source, origin, target, index):
+    """Give a time the reasons of another time."""
+    target.space[index] = source.space[origin]
+    target.memory[index] = source.memory[origin]
+    target.process[index] = source.process[origin]
+    target.record[index] = source.record[origin]
+
+
+def has_reasons(times, index, other, other_index):
+    """Whether two times have the same reasons, except for records."""
+    return (
+        times.space[index] == other.space[other_index]
+        and times.memory[index] == other.memory[other_index]
+        and times.process[index] == other.process[other_index]
+    )
+
+
+def start(programs, records, run, process):
     """Begin a process once its predecessors have ended; return whether it has begun."""
     begin = 0
-    last = NOWHERE
+    latest = NOWHERE
     for entry in range(programs.after_start[process], programs.after_start[process + 1]):
         peer = programs.after[entry]
         if run.end[peer] == NOWHERE:
@@ -269,422 +258,412 @@ def start(programs, records, snapshot, run, process):
         # A process begins after its latest predecessor, from which it inherits the sets.
         if run.end[peer] + 1 > begin:
             begin = run.end[peer] + 1
-            last = peer
+            latest = peer
     run.is_started[process] = 1
-    run.time[process] = begin
-    run.process[process] = programs.process_bit[process]
-    if last != NOWHERE:
-        run.space[process] = run.space[last]
-        run.memory[process] = run.memory[last]
-        run.process[process] |= run.process[last]
-        run.record[process] = run.record[last]
-        note(records, run, process, NOWHERE, NOWHERE)
+    run.last.time[process] = begin
+    if latest != NOWHERE:
+        copy_reasons(run.last, latest, run.last, process)
+        record_wait(records, run, process, NOWHERE, NOWHERE)
+    run.last.process[process] |= programs.process_bit[process]
     if begin + programs.stages[process] > run.limit:
         run.late = process
     for track in range(programs.track_start[process], programs.track_start[process + 1]):
-        run.pc[track] = programs.first[track]
-        step(programs, snapshot, run, track)
+        run.resume[track] = programs.first[track]
+        go_to_next_event(programs, run, track)
     return 1
 
 
-def note(records, run, process, fifo, kind):
+def record_wait(records, run, process, fifo, kind):
     """Record the wait that decided the time of a process."""
     if records.room == 0:
         return
-    at = records.count % records.room
-    records.process[at] = process
-    records.time[at] = run.time[process]
-    records.fifo[at] = fifo
-    records.kind[at] = kind
-    records.before[at] = run.record[process]
-    run.record[process] = records.count
+    index = records.count % records.room
+    records.process[index] = process
+    records.time[index] = run.last.time[process]
+    records.fifo[index] = fifo
+    records.kind[index] = kind
+    records.before[index] = run.last.record[process]
+    run.last.record[process] = records.count
     records.count += 1
 
 
-def step(programs, snapshot, run, track):
+def go_to_next_event(programs, run, track):
     """Go to the next event of a track."""
-    pc = run.pc[track]
+    operation = run.resume[track]
     position = run.position[track]
     while True:
-        operation = programs.operation[pc]
-        if operation == STOP:
+        code = programs.operation[operation]
+        if code == STOP:
             position = FAR
             break
-        position += programs.gap[pc]
-        if operation == EVENT:
-            run.pending[track] = programs.argument[pc]
-            pc += 1
+        position += programs.gap[operation]
+        if code == EVENT:
+            run.pending[track] = programs.argument[operation]
+            operation += 1
             break
-        if operation == BEGIN:
-            run.counter[pc] = programs.argument[pc]
-            snapshot.entered[pc] += 1
-            pc += 1
+        if code == BEGIN:
+            run.counter[operation] = programs.argument[operation]
+            run.entered[operation] += 1
+            operation += 1
             continue
-        begin = programs.argument[pc]
+        begin = programs.argument[operation]
         # END of a loop: jump back to its body while iterations are left.
         run.counter[begin] -= 1
-        pc = begin + 1 if run.counter[begin] > 0 else pc + 1
-    run.pc[track] = pc
+        operation = begin + 1 if run.counter[begin] > 0 else operation + 1
+    run.resume[track] = operation
     run.position[track] = position
 
 
-def proceed(programs, fifos, records, snapshot, run, process, goal):
+def proceed(programs, fifos, records, snapshot, run, process):
     """Execute stages of a process until it is blocked, ends, or `run.events` reaches the goal.
 
     A process is blocked if the time of a word or a space that it waits for is not known.
     """
     first_track = programs.track_start[process]
     last_track = programs.track_start[process + 1]
-    bit = programs.process_bit[process]
-    while run.events < goal:
+    while run.events < run.goal:
         # The next stage of a process is the nearest event of its tracks.
         following = FAR
         for track in range(first_track, last_track):
             following = min(following, run.position[track])
         if following == FAR:
-            run.end[process] = run.time[process] + programs.stages[process] - run.stage[process]
+            run.end[process] = (
+                run.last.time[process] + programs.stages[process] - run.stage[process]
+            )
             run.finished += 1
-            for peer in range(len(run.time)):
+            for peer in range(len(run.stage)):
                 if run.is_started[peer] == 0:
-                    call(run, peer)
+                    enqueue(run, peer)
             return
-        begin = run.time[process] + following - run.stage[process]
-        ready = begin
-        space = run.space[process]
-        memory = run.memory[process]
-        on_path = run.process[process]
-        cause = NOWHERE
-        cause_kind = NOWHERE
-        record = run.record[process]
-        for track in range(first_track, last_track):
-            if run.position[track] != following:
-                continue
-            pending = run.pending[track]
-            for entry in range(programs.set_start[pending], programs.set_start[pending + 1]):
-                fifo = programs.fifo[entry]
-                kind = programs.kind[entry]
-                if kind == WRITE:
-                    if fifos.is_bounded[fifo] == 0 or fifos.written[fifo] < fifos.size[fifo]:
-                        continue
-                    # A bounded FIFO: the write reuses the position of an earlier word, and blocks
-                    # until the time of the read of that word is known.
-                    if fifos.written[fifo] - fifos.size[fifo] >= fifos.released[fifo]:
-                        run.blocked[process] = fifo
-                        run.blocked_kind[process] = kind
-                        return
-                    at = fifos.written_at[fifo] - fifos.size[fifo]
-                    at += fifos.ring[fifo] if at >= 0 else fifos.ring[fifo] + fifos.length[fifo]
-                    time = fifos.read_time[at] + 1
-                    if time > begin:
-                        fifos.was_full[fifo] = 1
-                    if time > ready:
-                        ready = time
-                        space = fifos.read_space[at] | programs.space_bit[fifo]
-                        memory = fifos.read_memory[at]
-                        on_path = fifos.read_process[at]
-                        record = fifos.read_record[at]
-                        cause = fifo
-                        cause_kind = kind
-                elif kind != RELEASE:
-                    if fifos.needed[fifo] >= fifos.written[fifo]:
-                        run.blocked[process] = fifo
-                        run.blocked_kind[process] = kind
-                        return
-                    at = fifos.ring[fifo] + fifos.needed_at[fifo]
-                    # A read follows the write of its word by the latency of the FIFO.
-                    time = fifos.write_time[at] + fifos.latency[fifo]
-                    if time > ready:
-                        ready = time
-                        space = fifos.write_space[at]
-                        memory = fifos.write_memory[at]
-                        if fifos.latency[fifo] > 1:
-                            memory |= programs.memory_bit[fifo]
-                        on_path = fifos.write_process[at]
-                        record = fifos.write_record[at]
-                        cause = fifo
-                        cause_kind = kind
-        # All accesses of a stage share one cycle: the maximum over their constraints.
-        run.time[process] = ready
+        ready = ready_time(programs, fifos, run, process, following)
+        if ready == NOWHERE:
+            return
+        run.last.time[process] = ready
         run.stage[process] = following
         run.events += 1
-        if cause != NOWHERE:
-            run.space[process] = space
-            run.memory[process] = memory
-            run.process[process] = on_path | bit
-            run.record[process] = record
-            note(records, run, process, cause, cause_kind)
+        if run.cause != NOWHERE:
+            if run.cause_kind == WRITE:
+                copy_reasons(run.words.reads, run.cause_word, run.last, process)
+                run.last.space[process] |= programs.fifo_bit[run.cause]
+            else:
+                copy_reasons(run.words.writes, run.cause_word, run.last, process)
+                if fifos.latency[run.cause] > 1:
+                    run.last.memory[process] |= programs.fifo_bit[run.cause]
+            run.last.process[process] |= programs.process_bit[process]
+            record_wait(records, run, process, run.cause, run.cause_kind)
             if ready + programs.stages[process] - following > run.limit:
                 run.late = process
                 return
         for track in range(first_track, last_track):
             if run.position[track] == following:
                 publish(programs, fifos, run, process, run.pending[track])
-                step(programs, snapshot, run, track)
+                go_to_next_event(programs, run, track)
         if snapshot.is_on:
-            compare(programs, fifos, snapshot, run, process, first_track)
-    call(run, process)
+            compare(programs, fifos, snapshot, run, process)
+    enqueue(run, process)
+
+
+def ready_time(programs, fifos, run, process, following):
+    """Return the first cycle in which all accesses of the following stage can happen.
+
+    NOWHERE if the process is blocked. `run.cause` is the FIFO that decides the cycle, with the kind of
+    access and the word in the rings; NOWHERE if no FIFO delays the stage.
+    """
+    words = run.words
+    begin = run.last.time[process] + following - run.stage[process]
+    ready = begin
+    run.cause = NOWHERE
+    for track in range(programs.track_start[process], programs.track_start[process + 1]):
+        if run.position[track] != following:
+            continue
+        pending = run.pending[track]
+        for entry in range(programs.set_start[pending], programs.set_start[pending + 1]):
+            fifo = programs.fifo[entry]
+            kind = programs.kind[entry]
+            if kind == RELEASE:
+                continue
+            if kind == WRITE:
+                if fifos.is_bounded[fifo] == 0 or words.written[fifo] < fifos.size[fifo]:
+                    continue
+                # A bounded FIFO: the write reuses the position of an earlier word, and blocks
+                # until the time of the read of that word is known.
+                is_blocked = words.written[fifo] - fifos.size[fifo] >= words.released[fifo]
+            else:
+                is_blocked = words.needed[fifo] >= words.written[fifo]
+            if is_blocked:
+                run.blocked[process] = fifo
+                run.blocked_kind[process] = kind
+                return NOWHERE
+            if kind == WRITE:
+                word = words.written_at[fifo] - fifos.size[fifo]
+                word += fifos.ring[fifo] if word >= 0 else fifos.ring[fifo] + fifos.length[fifo]
+                time = words.reads.time[word] + 1
+                if time > begin:
+                    words.was_full[fifo] = 1
+            else:
+                # A read follows the write of its word by the latency of the FIFO.
+                word = fifos.ring[fifo] + words.needed_at[fifo]
+                time = words.writes.time[word] + fifos.latency[fifo]
+            if time > ready:
+                ready = time
+                run.cause = fifo
+                run.cause_kind = kind
+                run.cause_word = word
+    return ready
 
 
 def publish(programs, fifos, run, process, accesses):
     """Write the time of a stage to the FIFOs of a set of accesses, and wake blocked processes."""
-    time = run.time[process]
+    words = run.words
     for entry in range(programs.set_start[accesses], programs.set_start[accesses + 1]):
         fifo = programs.fifo[entry]
         kind = programs.kind[entry]
         last = fifos.length[fifo] - 1
         peer = NOWHERE
         if kind == WRITE:
-            at = fifos.written_at[fifo]
-            fifos.written_at[fifo] = at + 1 if at < last else 0
-            fifos.written[fifo] += 1
-            at += fifos.ring[fifo]
-            fifos.write_time[at] = time
-            fifos.write_space[at] = run.space[process]
-            fifos.write_memory[at] = run.memory[process]
-            fifos.write_process[at] = run.process[process]
-            fifos.write_record[at] = run.record[process]
+            index = words.written_at[fifo]
+            words.written_at[fifo] = index + 1 if index < last else 0
+            words.written[fifo] += 1
+            words.writes.time[fifos.ring[fifo] + index] = run.last.time[process]
+            copy_reasons(run.last, process, words.writes, fifos.ring[fifo] + index)
             peer = programs.reader[fifo]
         else:
             if kind != RELEASE:
-                at = fifos.needed_at[fifo]
-                fifos.needed_at[fifo] = at + 1 if at < last else 0
-                fifos.needed[fifo] += 1
+                index = words.needed_at[fifo]
+                words.needed_at[fifo] = index + 1 if index < last else 0
+                words.needed[fifo] += 1
             if kind != NEED:
-                at = fifos.released_at[fifo]
-                fifos.released_at[fifo] = at + 1 if at < last else 0
-                fifos.released[fifo] += 1
-                at += fifos.ring[fifo]
-                fifos.read_time[at] = time
-                fifos.read_space[at] = run.space[process]
-                fifos.read_memory[at] = run.memory[process]
-                fifos.read_process[at] = run.process[process]
-                fifos.read_record[at] = run.record[process]
+                index = words.released_at[fifo]
+                words.released_at[fifo] = index + 1 if index < last else 0
+                words.released[fifo] += 1
+                words.reads.time[fifos.ring[fifo] + index] = run.last.time[process]
+                copy_reasons(run.last, process, words.reads, fifos.ring[fifo] + index)
                 peer = programs.writer[fifo]
         if peer != NOWHERE and run.blocked[peer] == fifo:
             run.blocked[peer] = NOWHERE
-            call(run, peer)
+            enqueue(run, peer)
 
 
-def compare(programs, fifos, snapshot, run, process, track):
-    """Compare the state with the snapshot; skip periods if it recurs, or take a new snapshot.
+def compare(programs, fifos, snapshot, run, process):
+    """Compare the state after an event of a process with the snapshot.
 
-    track: the first track of the process that executed the last event.
+    If the state recurs, periods are skipped; if the window has ended, a new snapshot is taken.
     """
-    if snapshot.anchor == NOWHERE or run.events - snapshot.taken_at > snapshot.window:
-        take(fifos, snapshot, run, process, run.pc[track])
-    elif process == snapshot.anchor and run.pc[track] == snapshot.anchor_pc:
-        periods = recurrence(programs, fifos, snapshot, run, process)
+    resume = run.resume[programs.track_start[process]]
+    if snapshot.anchor == NOWHERE or run.events - snapshot.then.events > snapshot.window:
+        if snapshot.anchor != NOWHERE:
+            # Brent's method: windows of doubling length detect a period of any length.
+            snapshot.window *= 2
+        snapshot.anchor = process
+        snapshot.anchor_resume = resume
+        take(snapshot.then, run)
+    elif process == snapshot.anchor and resume == snapshot.anchor_resume:
+        periods = recurrence(programs, fifos, snapshot, run)
         if periods > 0:
-            skip(programs, fifos, snapshot, run, process, periods)
+            skip(programs, fifos, snapshot, run, periods)
 
 
-def take(fifos, snapshot, run, process, pc):
-    """Keep the state after an event of a process as the snapshot; the next window is twice as long."""
-    if snapshot.anchor != NOWHERE:
-        # Brent's method: windows of doubling length detect a period of any length.
-        snapshot.window *= 2
-    snapshot.anchor = process
-    snapshot.anchor_pc = pc
-    snapshot.taken_at = run.events
-    snapshot.waiting = run.waiting
-    for index in range(len(run.time)):
-        snapshot.time[index] = run.time[index]
-        snapshot.stage[index] = run.stage[index]
-        snapshot.end[index] = run.end[index]
-        snapshot.is_started[index] = run.is_started[index]
-        snapshot.space[index] = run.space[index]
-        snapshot.memory[index] = run.memory[index]
-        snapshot.process[index] = run.process[index]
-        snapshot.blocked[index] = run.blocked[index]
-        snapshot.is_queued[index] = run.is_queued[index]
-        snapshot.queue[index] = run.queue[(run.head + index) % len(run.time)]
-    for track in range(len(run.pc)):
-        snapshot.pc[track] = run.pc[track]
-        snapshot.position[track] = run.position[track]
-        snapshot.pending[track] = run.pending[track]
-    for operation in range(len(run.counter)):
-        snapshot.counter[operation] = run.counter[operation]
-        snapshot.entered_then[operation] = snapshot.entered[operation]
-    for fifo in range(len(fifos.written)):
-        snapshot.written[fifo] = fifos.written[fifo]
-        snapshot.needed[fifo] = fifos.needed[fifo]
-        snapshot.released[fifo] = fifos.released[fifo]
-        snapshot.written_at[fifo] = fifos.written_at[fifo]
-        snapshot.released_at[fifo] = fifos.released_at[fifo]
-    for at in range(len(snapshot.write_time)):
-        snapshot.write_time[at] = fifos.write_time[at]
-        snapshot.write_space[at] = fifos.write_space[at]
-        snapshot.write_memory[at] = fifos.write_memory[at]
-        snapshot.write_process[at] = fifos.write_process[at]
-        snapshot.read_time[at] = fifos.read_time[at]
-        snapshot.read_space[at] = fifos.read_space[at]
-        snapshot.read_memory[at] = fifos.read_memory[at]
-        snapshot.read_process[at] = fifos.read_process[at]
+def copy(source, target):
+    """Copy the first numbers of an array, as many as the target has."""
+    for index in range(len(target)):
+        target[index] = source[index]
 
 
-def recurrence(programs, fifos, snapshot, run, anchor):
+def copy_times(source, target):
+    """Copy the first times and their sets, as many as the target has."""
+    copy(source.time, target.time)
+    copy(source.space, target.space)
+    copy(source.memory, target.memory)
+    copy(source.process, target.process)
+
+
+def take(then, run):
+    """Keep the state as the progress of a snapshot."""
+    then.events = run.events
+    then.waiting = run.waiting
+    copy_times(run.last, then.last)
+    copy(run.stage, then.stage)
+    copy(run.end, then.end)
+    copy(run.is_started, then.is_started)
+    copy(run.blocked, then.blocked)
+    copy(run.is_queued, then.is_queued)
+    for index in range(len(run.queue)):
+        then.queue[index] = run.queue[(run.head + index) % len(run.queue)]
+    copy(run.resume, then.resume)
+    copy(run.position, then.position)
+    copy(run.pending, then.pending)
+    copy(run.counter, then.counter)
+    copy(run.entered, then.entered)
+    copy(run.words.written, then.words.written)
+    copy(run.words.needed, then.words.needed)
+    copy(run.words.released, then.words.released)
+    copy(run.words.written_at, then.words.written_at)
+    copy(run.words.released_at, then.words.released_at)
+    copy_times(run.words.writes, then.words.writes)
+    copy_times(run.words.reads, then.words.reads)
+
+
+def recurrence(programs, fifos, snapshot, run):
     """Return the number of periods since the snapshot that may be skipped; 0 if the states differ."""
-    shift = run.time[anchor] - snapshot.time[anchor]
+    then = snapshot.then
+    words = run.words
+    shift = run.last.time[snapshot.anchor] - then.last.time[snapshot.anchor]
     periods = FAR
-    if run.waiting != snapshot.waiting:
+    if run.waiting != then.waiting:
         return 0
-    for index in range(len(run.time)):
-        if (
-            run.end[index] != snapshot.end[index]
-            or run.is_started[index] != snapshot.is_started[index]
-            or run.blocked[index] != snapshot.blocked[index]
-            or run.is_queued[index] != snapshot.is_queued[index]
-        ):
+    for process in range(len(run.stage)):
+        if is_process_shifted(programs, then, run, process, shift) == 0:
             return 0
-        if (
-            index < run.waiting
-            and run.queue[(run.head + index) % len(run.time)] != snapshot.queue[index]
-        ):
-            return 0
-        stages = run.stage[index] - snapshot.stage[index]
-        if stages == 0:
-            if run.time[index] != snapshot.time[index]:
-                return 0
-            continue
-        if (
-            run.time[index] - snapshot.time[index] != shift
-            or run.space[index] != snapshot.space[index]
-            or run.memory[index] != snapshot.memory[index]
-            or run.process[index] != snapshot.process[index]
-        ):
-            return 0
-        for track in range(programs.track_start[index], programs.track_start[index + 1]):
-            if run.pc[track] != snapshot.pc[track] or run.pending[track] != snapshot.pending[track]:
-                return 0
-            if run.position[track] != snapshot.position[track] + stages and (
-                run.position[track] != FAR or snapshot.position[track] != FAR
-            ):
-                return 0
     for operation in range(len(run.counter)):
         # A loop limits the number of skipped periods: its counter has to stay positive.
-        rounds = snapshot.counter[operation] - run.counter[operation]
+        rounds = then.counter[operation] - run.counter[operation]
         if rounds == 0:
             continue
-        if rounds < 0 or snapshot.entered[operation] != snapshot.entered_then[operation]:
+        if rounds < 0 or run.entered[operation] != then.entered[operation]:
             return 0
         periods = min(periods, (run.counter[operation] - 1) // rounds)
-    for fifo in range(len(fifos.written)):
+    for fifo in range(len(words.written)):
         if periods < 1:
             return 0
-        written = fifos.written[fifo] - snapshot.written[fifo]
-        needed = fifos.needed[fifo] - snapshot.needed[fifo]
-        released = fifos.released[fifo] - snapshot.released[fifo]
+        written = words.written[fifo] - then.words.written[fifo]
+        needed = words.needed[fifo] - then.words.needed[fifo]
         # Needed but unreleased words differ from the snapshot: not the same state.
-        if needed != released:
+        if needed != words.released[fifo] - then.words.released[fifo]:
             return 0
         if written == 0 and needed == 0:
             continue
-        reader = programs.reader[fifo]
         last = fifos.size[fifo] - 1
         if written == needed:
-            if not is_shifted(programs, fifos, snapshot, run, fifo, shift):
+            if is_fifo_shifted(programs, fifos, then, run, fifo, shift) == 0:
                 return 0
             if fifos.is_bounded[fifo] == 0:  # the ring has a position for each word of the call
-                periods = min(periods, (last - fifos.written[fifo]) // written)
+                periods = min(periods, (last - words.written[fifo]) // written)
             continue
-        at = fifos.written_at[fifo] - 1 if fifos.written_at[fifo] > 0 else last
+        index = words.written_at[fifo] - 1 if words.written_at[fifo] > 0 else last
+        readable = words.writes.time[fifos.ring[fifo] + index] + fifos.latency[fifo]
         if (
             written != 0
             or run.end[programs.writer[fifo]] == NOWHERE
-            or fifos.write_time[fifos.ring[fifo] + at] + fifos.latency[fifo] > snapshot.time[reader]
+            or readable > then.last.time[programs.reader[fifo]]
         ):
             return 0
         # All words were readable before the snapshot: the reader never waits for them.
-        periods = min(periods, (fifos.written[fifo] - fifos.needed[fifo]) // needed)
+        periods = min(periods, (words.written[fifo] - words.needed[fifo]) // needed)
     return periods
 
 
-def is_shifted(programs, fifos, snapshot, run, fifo, shift):
-    """Whether the times in a FIFO that may decide later times are those of the snapshot, shifted."""
-    size = fifos.size[fifo]
-    ring = fifos.ring[fifo]
-    if ring + size > len(snapshot.write_time):
+def is_process_shifted(programs, then, run, process, shift):
+    """Whether a process is in the state of the snapshot, at the same time or later by the shift."""
+    if (
+        run.end[process] != then.end[process]
+        or run.is_started[process] != then.is_started[process]
+        or run.blocked[process] != then.blocked[process]
+        or run.is_queued[process] != then.is_queued[process]
+    ):
         return 0
-    reader = programs.reader[fifo]
-    writer = programs.writer[fifo]
-    for back in range(1, fifos.written[fifo] - fifos.needed[fifo] + 1):
-        now = ring + (fifos.written_at[fifo] - back) % size
-        then = ring + (snapshot.written_at[fifo] - back) % size
-        if (
-            fifos.write_time[now] == snapshot.write_time[then] + shift
-            and fifos.write_space[now] == snapshot.write_space[then]
-            and fifos.write_memory[now] == snapshot.write_memory[then]
-            and fifos.write_process[now] == snapshot.write_process[then]
-        ):
-            continue
-        # A time that differs is harmless if the word was readable before both states.
-        if (
-            fifos.write_time[now] + fifos.latency[fifo] > run.time[reader]
-            or snapshot.write_time[then] + fifos.latency[fifo] > snapshot.time[reader]
-        ):
+    queued = run.queue[(run.head + process) % len(run.queue)]
+    if process < run.waiting and queued != then.queue[process]:
+        return 0
+    stages = run.stage[process] - then.stage[process]
+    if stages == 0:
+        return run.last.time[process] == then.last.time[process]
+    if run.last.time[process] - then.last.time[process] != shift:
+        return 0
+    if has_reasons(run.last, process, then.last, process) == 0:
+        return 0
+    for track in range(programs.track_start[process], programs.track_start[process + 1]):
+        if run.resume[track] != then.resume[track] or run.pending[track] != then.pending[track]:
             return 0
-    if fifos.is_bounded[fifo] == 0:
-        return 1
-    if snapshot.written[fifo] < size:
-        return 0
-    for back in range(1, fifos.released[fifo] - fifos.written[fifo] + size + 1):
-        now = ring + (fifos.released_at[fifo] - back) % size
-        then = ring + (snapshot.released_at[fifo] - back) % size
-        if (
-            fifos.read_time[now] == snapshot.read_time[then] + shift
-            and fifos.read_space[now] == snapshot.read_space[then]
-            and fifos.read_memory[now] == snapshot.read_memory[then]
-            and fifos.read_process[now] == snapshot.read_process[then]
-        ):
-            continue
-        if (
-            fifos.read_time[now] + 1 > run.time[writer]
-            or snapshot.read_time[then] + 1 > snapshot.time[writer]
+        if run.position[track] != then.position[track] + stages and (
+            run.position[track] != FAR or then.position[track] != FAR
         ):
             return 0
     return 1
 
 
-def skip(programs, fifos, snapshot, run, anchor, periods):
+def is_fifo_shifted(programs, fifos, then, run, fifo, shift):
+    """Whether the times in a FIFO that may decide later times are those of the snapshot, shifted."""
+    size = fifos.size[fifo]
+    ring = fifos.ring[fifo]
+    words = run.words
+    if ring + size > len(then.words.writes.time):
+        return 0
+    peer = programs.reader[fifo]
+    for back in range(1, words.written[fifo] - words.needed[fifo] + 1):
+        index = ring + (words.written_at[fifo] - back) % size
+        former = ring + (then.words.written_at[fifo] - back) % size
+        time = words.writes.time[index]
+        former_time = then.words.writes.time[former]
+        if time == former_time + shift and has_reasons(
+            words.writes, index, then.words.writes, former
+        ):
+            continue
+        # A time that differs is harmless if the word was readable before both states.
+        if (
+            time + fifos.latency[fifo] > run.last.time[peer]
+            or former_time + fifos.latency[fifo] > then.last.time[peer]
+        ):
+            return 0
+    if fifos.is_bounded[fifo] == 0:
+        return 1
+    if then.words.written[fifo] < size:
+        return 0
+    peer = programs.writer[fifo]
+    for back in range(1, words.released[fifo] - words.written[fifo] + size + 1):
+        index = ring + (words.released_at[fifo] - back) % size
+        former = ring + (then.words.released_at[fifo] - back) % size
+        time = words.reads.time[index]
+        former_time = then.words.reads.time[former]
+        if time == former_time + shift and has_reasons(
+            words.reads, index, then.words.reads, former
+        ):
+            continue
+        # Likewise if the space was free before both states.
+        if time + 1 > run.last.time[peer] or former_time + 1 > then.last.time[peer]:
+            return 0
+    return 1
+
+
+def skip(programs, fifos, snapshot, run, periods):
     """Repeat the events since the snapshot this number of times, without executing them."""
-    shift = periods * (run.time[anchor] - snapshot.time[anchor])
-    for index in range(len(run.time)):
-        stages = run.stage[index] - snapshot.stage[index]
+    then = snapshot.then
+    words = run.words
+    shift = periods * (run.last.time[snapshot.anchor] - then.last.time[snapshot.anchor])
+    for process in range(len(run.stage)):
+        stages = run.stage[process] - then.stage[process]
         if stages == 0:
             continue
-        run.time[index] += shift
-        run.stage[index] += periods * stages
-        for track in range(programs.track_start[index], programs.track_start[index + 1]):
+        run.last.time[process] += shift
+        run.stage[process] += periods * stages
+        for track in range(programs.track_start[process], programs.track_start[process + 1]):
             if run.position[track] != FAR:
                 run.position[track] += periods * stages
     for operation in range(len(run.counter)):
-        run.counter[operation] -= periods * (snapshot.counter[operation] - run.counter[operation])
-    for fifo in range(len(fifos.written)):
-        written = periods * (fifos.written[fifo] - snapshot.written[fifo])
-        needed = periods * (fifos.needed[fifo] - snapshot.needed[fifo])
+        run.counter[operation] -= periods * (then.counter[operation] - run.counter[operation])
+    for fifo in range(len(words.written)):
+        written = periods * (words.written[fifo] - then.words.written[fifo])
+        needed = periods * (words.needed[fifo] - then.words.needed[fifo])
         size = fifos.size[fifo]
         ring = fifos.ring[fifo]
         if written == 0 and needed == 0:
             continue
         if written != 0 and fifos.is_bounded[fifo] == 0:
-            for back in range(1, fifos.written[fifo] - fifos.needed[fifo] + 1):
+            for back in range(1, words.written[fifo] - words.needed[fifo] + 1):
                 # The last index first: old and new positions may overlap.
-                now = ring + fifos.written_at[fifo] - back
-                fifos.write_time[now + written] = fifos.write_time[now] + shift
-                fifos.write_space[now + written] = fifos.write_space[now]
-                fifos.write_memory[now + written] = fifos.write_memory[now]
-                fifos.write_process[now + written] = fifos.write_process[now]
-            fifos.written_at[fifo] += written
+                index = ring + words.written_at[fifo] - back
+                words.writes.time[index + written] = words.writes.time[index] + shift
+                copy_reasons(words.writes, index, words.writes, index + written)
+            words.written_at[fifo] += written
         elif written != 0:  # words keep their positions in the ring, and their times shift
-            for at in range(ring, ring + size):
-                fifos.write_time[at] += shift
-                fifos.read_time[at] += shift
+            for index in range(ring, ring + size):
+                words.writes.time[index] += shift
+                words.reads.time[index] += shift
         if written == 0 or fifos.is_bounded[fifo] == 0:
-            fifos.needed_at[fifo] = (fifos.needed_at[fifo] + needed) % size
-            fifos.released_at[fifo] = (fifos.released_at[fifo] + needed) % size
-        fifos.written[fifo] += written
-        fifos.needed[fifo] += needed
-        fifos.released[fifo] += needed
+            words.needed_at[fifo] = (words.needed_at[fifo] + needed) % size
+            words.released_at[fifo] = (words.released_at[fifo] + needed) % size
+        words.written[fifo] += written
+        words.needed[fifo] += needed
+        words.released[fifo] += needed
     snapshot.anchor = NOWHERE
     snapshot.window *= 2  # the period of an outer loop is longer
     snapshot.skipped += periods

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,11 +118,11 @@ class Outcome:
 
 
 class _CallRun(NamedTuple):
-    """The arrays of a simulated call, by their names in the kernel, and its status."""
+    """A simulated call, as objects of the kernel `stage_times`, and its status."""
 
-    processes: dict[str, Any]
-    fifos: dict[str, Any]
-    records: dict[str, Any]
+    progress: Any
+    fifos: Any
+    records: Any
     status: int
 
 
@@ -151,8 +153,9 @@ class CallModel:
         alike = _alike(design, self.group_of)
         self._is_first = [alike[number] == number for number in range(len(design.fifos))]
         self._columns = _columns(design, self.group_of, self._is_first)
-        _, first, operation, *_ = self._columns
-        self._program_sizes = len(design.processes), len(first), len(operation)
+        self._program_sizes = (
+            len(design.processes), len(self._columns.first), len(self._columns.operation),
+        )  # fmt: skip
         self._programs: dict[bool, Any] = {}
         self._largest = ranges.stage_times(
             [process.stages for process in design.processes], self.events
@@ -202,12 +205,11 @@ class CallModel:
         by default their depths decide. limit: cycles after which the outcome may be a lower bound
         above the limit, with the reasons for it.
         """
-        run, fifos, records, status = self._run(
-            depths, memories, has_path=has_path, spend=spend, limit=limit
-        )
-        was_full = enumerate(fifos["was_full"])
+        call = self._run(depths, memories, has_path=has_path, spend=spend, limit=limit)
+        run = call.progress
+        was_full = enumerate(run.words.was_full)
         full = tuple(sorted({self.group_of[number] for number, waited in was_full if waited}))
-        if status == stage_times.STUCK:
+        if call.status == stage_times.STUCK:
             blocked = self._deadlock(run)
             on_cycle = {
                 self.group_of[step.fifo]
@@ -218,21 +220,21 @@ class CallModel:
                 cycles=None, holding=tuple(sorted(on_cycle)), blocked=blocked, full=full,
                 processes=tuple(step.process for step in blocked),
             )  # fmt: skip
-        ends = [int(end) for end in run["end"]]
+        ends = list(run.end)
         last = max(range(len(ends)), key=ends.__getitem__)
         cycles = ends[last]
         # The limit was passed: the remaining stages of that process bound its end from below.
-        if status == stage_times.LATE:
-            last = int(run["late"])
+        if call.status == stage_times.LATE:
+            last = run.late
             stages = self.design.processes[last].stages
-            cycles = int(run["time"][last]) + stages - int(run["stage"][last])
+            cycles = run.last.time[last] + stages - run.stage[last]
         return Outcome(
             cycles=cycles,
-            holding=self._bits(int(run["space"][last]), len(self.members)),
-            slowed=self._bits(int(run["memory"][last]), len(self.members)),
-            processes=self._bits(int(run["process"][last]), len(ends)),
+            holding=self._bits(run.last.space[last], len(self.members)),
+            slowed=self._bits(run.last.memory[last], len(self.members)),
+            processes=self._bits(run.last.process[last], len(ends)),
             full=full,
-            path=_path(records, int(run["record"][last])) if has_path else (),
+            path=_path(call.records, run.last.record[last]) if has_path else (),
         )
 
     def occupancy(
@@ -254,29 +256,29 @@ class CallModel:
         self, groups: Iterable[int], depths: Depths, memories: Memories, spend: Spend
     ) -> Sizes:
         """The maximum occupancy of the FIFOs of each of these groups, which are unbounded."""
-        _, fifos, _, status = self._run(depths, memories, has_all_events=True, spend=spend)
-        if status != stage_times.DONE:
+        call = self._run(depths, memories, has_all_events=True, spend=spend)
+        if call.status != stage_times.DONE:
             return tuple(self.words[group] for group in groups)
-        return tuple(max(map(_max_occupancy, self._word_times(fifos, group))) for group in groups)
+        return tuple(max(map(_max_occupancy, self._word_times(call, group))) for group in groups)
 
-    def _word_times(self, fifos: dict[str, Any], group: int) -> list[WordTimes]:
+    def _word_times(self, call: _CallRun, group: int) -> list[WordTimes]:
         """Return the times of the words of the FIFOs of a group; equal lanes count once."""
         simulated = (fifo for fifo in self.members[group] if self._is_first[fifo])
-        return [_times_of_words(fifos, fifo) for fifo in simulated]
+        return [_times_of_words(call, fifo) for fifo in simulated]
 
     def word_times(self, depths: Sequence[int]) -> tuple[list[WordTimes], int] | None:
         """Return by group the times of its writes and reads, and the cycles; None for a deadlock.
 
         For an array of streams they are those of the FIFO with the maximum occupancy.
         """
-        run, fifos, _, status = self._run(depths, has_all_events=True, has_all_words=True)
-        if status != stage_times.DONE:
+        call = self._run(depths, has_all_events=True, has_all_words=True)
+        if call.status != stage_times.DONE:
             return None
         times = [
-            max(self._word_times(fifos, group), key=_max_occupancy)
+            max(self._word_times(call, group), key=_max_occupancy)
             for group in range(len(self.members))
         ]
-        return times, max(int(end) for end in run["end"])
+        return times, max(call.progress.end)
 
     def _run(
         self,
@@ -294,59 +296,48 @@ class CallModel:
         has_all_events: skip no repeated states. has_all_words: keep the times of all words of the call.
         """
         backend = compiler.backend(fits=self._largest <= compiler.INT64_SUM_LIMIT)
-        bounded, latencies, sizes, lengths = self._fifo_settings(
-            depths, memories, has_all_words=has_all_words
-        )
-        rings, words, snapshot_words = self._ring_layout(lengths)
-        counts = [backend.blank(len(sizes)) for _ in range(7)]
-        times = [backend.blank(words) for _ in range(10)]
-        fifos = backend.kernel(stage_times.Fifos)(
-            *map(backend.array, (bounded, latencies, rings, sizes, lengths)), counts, *times
-        )
+        make, array, blank = backend.kernel, backend.array, backend.blank
+        columns = self._fifo_columns(depths, memories, has_all_words=has_all_words)
         room = min(ROOM, self.events + len(self.design.processes) + 1) if has_path else 0
-        waits = [backend.blank(max(1, room)) for _ in range(5)]
-        records = backend.kernel(stage_times.Records)(room, *waits)
-        run, columns = self._initial_progress(backend, limit)
+        fifos = make(stage_times.Fifos)(columns, array)
+        records = make(stage_times.Records)(room, blank)
+        run = self._progress(backend, sum(columns.length))
+        if limit is not None:
+            run.limit = limit
         # Skipping repeated states loses the path and the occupancies, and pays only in long calls.
         is_skipping = not has_path and not has_all_events and self.events >= MANY
-        snapshot = self._snapshot(
-            backend, snapshot_words if is_skipping else 0, is_skipping=is_skipping
-        )
-        spend(CALL_EFFORT + len(sizes) // FIFOS + words // WORDS)
+        snapshot_words = self._snapshot_words(columns.length)
+        then = self._progress(backend, snapshot_words) if is_skipping else run
+        snapshot = make(stage_times.Snapshot)(is_skipping, then)
         programs = self._programs_for(backend)
-        status = self._simulate(backend, (programs, fifos, records, snapshot, run), spend)
-        return _CallRun(
-            processes=columns | {"late": run.late},
-            fifos={
-                "ring": rings, "written": counts[0], "released": counts[2],
-                "was_full": counts[6], "write_time": times[0], "read_time": times[5],
-            },
-            records={"waits": waits, "count": records.count, "room": room},
-            status=status,
-        )  # fmt: skip
-
-    def _simulate(self, backend: Any, state: Sequence[Any], spend: Spend) -> int:
-        """Run the kernel until the call ends, deadlocks or passes its limit; return which."""
-        advance, run = backend.kernel(stage_times.advance), state[-1]
+        spend(CALL_EFFORT + len(columns.size) // FIFOS + sum(columns.length) // WORDS)
         status, simulated = stage_times.PAUSED, 0
         while status == stage_times.PAUSED:
-            status = advance(*state, backend.fuel)
+            status = make(stage_times.advance)(
+                programs, fifos, records, snapshot, run, backend.fuel
+            )
             spend((run.events - simulated) // EVENTS)
             self.simulated += run.events - simulated
             simulated = run.events
-        return int(status)
+        return _CallRun(run, fifos, records, status)
+
+    def _progress(self, backend: Any, words: int) -> Any:
+        """Return all processes before their first stage, with rings of this many words."""
+        kept = backend.kernel(stage_times.Words)(len(self.design.fifos), words, backend.blank)
+        make = backend.kernel(stage_times.Progress)
+        return make(self._program_sizes, kept, backend.blank, backend.array)
 
     def _programs_for(self, backend: Any) -> Any:
         """Return the tracks of the processes as arrays, converted once for each backend."""
         if backend.is_compiled not in self._programs:
-            columns = [backend.array(column) for column in self._columns]
-            self._programs[backend.is_compiled] = backend.kernel(stage_times.Programs)(*columns)
+            programs = backend.kernel(stage_times.Programs)(self._columns, backend.array)
+            self._programs[backend.is_compiled] = programs
         return self._programs[backend.is_compiled]
 
-    def _fifo_settings(
+    def _fifo_columns(
         self, depths: Depths, memories: Memories, *, has_all_words: bool
-    ) -> tuple[list[int], list[int], list[int], list[int]]:
-        """Return of each FIFO: whether it is bounded, its latency, its size, the length of its ring.
+    ) -> SimpleNamespace:
+        """Return the columns of the kernel's Fifos.
 
         has_all_words: a ring has the times of all words of the call, not only of the words in the FIFO.
         """
@@ -366,78 +357,44 @@ class CallModel:
             latencies.append(2 if is_slow else 1)
             sizes.append(max(1, words if depth is None or is_open else depth))
             lengths.append(max(words, 1) if has_all_words else sizes[-1])
-        return bounded, latencies, sizes, lengths
-
-    def _ring_layout(self, lengths: Sequence[int]) -> tuple[list[int], int, int]:
-        """Return the offsets of the rings, their total words, and the words of a snapshot."""
-        rings, total, snapshot_words = [0] * len(lengths), 0, 0
+        rings, total = [0] * len(lengths), 0
         # Small FIFOs come first: a snapshot keeps a prefix of the rings, with as many FIFOs as fit.
         for number in sorted(range(len(lengths)), key=lengths.__getitem__):
             rings[number], total = total, total + lengths[number]
-            if total * SNAPSHOT_SHARE <= self.events:
-                snapshot_words = total
-        return rings, total, snapshot_words
-
-    def _initial_progress(self, backend: Any, limit: int | None) -> tuple[Any, dict[str, Any]]:
-        """Return all processes before their first stage, and the arrays of their progress by name."""
-        processes, tracks, operations = self._program_sizes
-        zeros, nowhere = [0] * processes, [NOWHERE] * processes
-        start = {
-            "time": zeros, "stage": zeros, "end": nowhere, "is_started": zeros, "space": zeros,
-            "memory": zeros, "process": zeros, "record": nowhere, "blocked": nowhere,
-            "blocked_kind": nowhere,
-        }  # fmt: skip
-        columns = {name: backend.array(column) for name, column in start.items()}
-        run = backend.kernel(stage_times.ProcessProgress)(
-            *columns.values(),
-            *(backend.blank(tracks) for _ in range(3)),
-            backend.blank(operations),
-            backend.array(range(processes)),
-            backend.array([1] * processes),
-        )
-        run.waiting = processes
-        if limit is not None:
-            run.limit = limit
-        return run, columns
-
-    def _snapshot(self, backend: Any, words: int, *, is_skipping: bool) -> Any:
-        """Return an empty snapshot of all processes, tracks and FIFOs, and of this many words."""
-        processes, tracks, operations = self._program_sizes
-        return backend.kernel(stage_times.Snapshot)(
-            int(is_skipping),
-            *(backend.blank(processes) for _ in range(10)),
-            *(backend.blank(tracks) for _ in range(3)),
-            *(backend.blank(operations) for _ in range(3)),
-            *(backend.blank(len(self.design.fifos)) for _ in range(5)),
-            *(backend.blank(words) for _ in range(8)),
+        return SimpleNamespace(
+            is_bounded=bounded, latency=latencies, ring=rings, size=sizes, length=lengths
         )
 
-    def _deadlock(self, run: dict[str, Any]) -> tuple[ProcessWait, ...]:
+    def _snapshot_words(self, lengths: Sequence[int]) -> int:
+        """Return the words of the smallest rings that a snapshot keeps; lengths: of all rings."""
+        totals = accumulate(sorted(lengths))
+        return max((words for words in totals if words * SNAPSHOT_SHARE <= self.events), default=0)
+
+    def _deadlock(self, run: Any) -> tuple[ProcessWait, ...]:
         """The cycle of processes that wait for each other, or a chain to a process that has ended."""
-        waits: dict[int, tuple[int, ProcessWait]] = {}
+        waits: dict[int, ProcessWait] = {}
+        peers: dict[int, int] = {}  # the process at the other end of each wait
         for process, staged in enumerate(self.design.processes):
-            if int(run["end"][process]) != NOWHERE:
+            if run.end[process] != NOWHERE:
                 continue
-            fifo = int(run["blocked"][process])
+            fifo = run.blocked[process]
             if fifo == NOWHERE:
-                predecessor = next(
-                    before for before in staged.after if int(run["end"][before]) == NOWHERE
-                )
-                waits[process] = predecessor, ProcessWait(process, None, is_writing=False)
+                peers[process] = next(peer for peer in staged.after if run.end[peer] == NOWHERE)
+                waits[process] = ProcessWait(process, None, is_writing=False)
                 continue
-            is_writing = int(run["blocked_kind"][process]) == WRITE
+            is_writing = run.blocked_kind[process] == WRITE
             ends = self.design.fifos[fifo]
-            predecessor = ends.reader if is_writing else ends.writer
-            waits[process] = predecessor, ProcessWait(process, fifo, is_writing=is_writing)
+            peers[process] = ends.reader if is_writing else ends.writer
+            waits[process] = ProcessWait(process, fifo, is_writing=is_writing)
         chain: list[int] = []
         # The waits from any blocked process lead into a cycle, or to a process that has ended.
         process = min(waits)
         while process in waits and process not in chain:
             chain.append(process)
-            process = waits[process][0]
+            process = peers[process]
         if process in chain:
             chain = chain[chain.index(process) :]
-        return tuple(waits[number][1] for number in chain)
+        return tuple(waits[number] for number in chain)
 
     @staticmethod
     def _bits(mask: int, count: int) -> tuple[int, ...]:
@@ -453,12 +410,12 @@ def events(items: Track) -> int:
     )
 
 
-def _times_of_words(fifos: dict[str, Any], fifo: int) -> WordTimes:
+def _times_of_words(call: _CallRun, fifo: int) -> WordTimes:
     """When the words of a FIFO are written and read, of a run that keeps them all."""
-    ring = int(fifos["ring"][fifo])
+    ring, words = call.fifos.ring[fifo], call.progress.words
     return (
-        np.asarray(fifos["write_time"][ring : ring + int(fifos["written"][fifo])]),
-        np.asarray(fifos["read_time"][ring : ring + int(fifos["released"][fifo])]),
+        np.asarray(words.writes.time[ring : ring + words.written[fifo]]),
+        np.asarray(words.reads.time[ring : ring + words.released[fifo]]),
     )
 
 
@@ -470,17 +427,16 @@ def _max_occupancy(times: WordTimes) -> int:
     return max(1, int(held.max(initial=1)))
 
 
-def _path(records: dict[str, Any], number: int) -> tuple[TimedWait, ...]:
+def _path(records: Any, number: int) -> tuple[TimedWait, ...]:
     """The recorded waits of the longest path, latest first."""
-    process, time, fifo, kind, before = records["waits"]
-    room, limits = records["room"], []
-    while number != NOWHERE and records["count"] - number <= room:
-        at = number % room
-        cause = None if int(fifo[at]) == NOWHERE else int(fifo[at])
-        wait = ProcessWait(int(process[at]), cause, is_writing=int(kind[at]) == WRITE)
-        limits.append(TimedWait(wait, int(time[at])))
-        number = int(before[at])
-    return tuple(limits)
+    columns = records.process, records.time, records.fifo, records.kind, records.before
+    path = []
+    while number != NOWHERE and records.count - number <= records.room:
+        process, time, fifo, kind, before = (column[number % records.room] for column in columns)
+        cause = None if fifo == NOWHERE else fifo
+        path.append(TimedWait(ProcessWait(process, cause, is_writing=kind == WRITE), time))
+        number = before
+    return tuple(path)
 
 
 def _alike(design: StagedDesign, group_of: Sequence[int]) -> list[int]:
@@ -513,8 +469,8 @@ def _alike(design: StagedDesign, group_of: Sequence[int]) -> list[int]:
 
 def _columns(
     design: StagedDesign, group_of: Sequence[int], is_first: Sequence[bool]
-) -> list[list[int]]:
-    """Return the arguments of the kernel's Programs.
+) -> SimpleNamespace:
+    """Return the columns of the kernel's Programs.
 
     is_first: FIFOs with equal times are simulated once; all others of them have no accesses.
     """
@@ -560,10 +516,20 @@ def _columns(
     for process in design.processes:
         after += process.after
         after_start.append(len(after))
-    return [
-        track_start, first or [0], operation or [STOP], gap or [0], argument or [0], set_start,
-        set_fifo or [0], set_kind or [0], [process.stages for process in design.processes], after_start,
-        after or [0], [fifo.writer for fifo in design.fifos], [fifo.reader for fifo in design.fifos],
-        [1 << number % SETS for number in range(len(design.processes))],
-        *[[1 << group % SETS for group in group_of]] * 2,
-    ]  # fmt: skip
+    return SimpleNamespace(
+        track_start=track_start,
+        first=first,
+        operation=operation,
+        gap=gap,
+        argument=argument,
+        set_start=set_start,
+        fifo=set_fifo,
+        kind=set_kind,
+        stages=[process.stages for process in design.processes],
+        after_start=after_start,
+        after=after,
+        writer=[fifo.writer for fifo in design.fifos],
+        reader=[fifo.reader for fifo in design.fifos],
+        process_bit=[1 << number % SETS for number in range(len(design.processes))],
+        fifo_bit=[1 << group % SETS for group in group_of],
+    )
