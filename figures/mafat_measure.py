@@ -21,8 +21,8 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_beat
 from figures.published.mafat_execution import run_fused, run_rows
+from planners.fusion.groups import Terms
 from planners.fusion.planning import FusionPlan, best_plan, fusion_plan
-from planners.fusion.search import Terms
 from planners.memory.answer import ScratchCount
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.published.mafat import MB

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from planners.code.several import Libraries as Libraries
     from planners.code.several import Member as Member
     from planners.code.several import write_libraries as write_libraries
+    from planners.fusion.groups import Terms as Terms
     from planners.fusion.planning import FusionAnswer as FusionAnswer
     from planners.fusion.planning import FusionPlan as FusionPlan
     from planners.fusion.planning import best_plan as best_plan
-    from planners.fusion.search import Terms as Terms
     from planners.memory.alternatives import fit_with_alternatives as fit_with_alternatives
     from planners.memory.answer import SEARCHED as SEARCHED
     from planners.memory.answer import Fit as Fit

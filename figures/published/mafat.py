@@ -14,8 +14,14 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
-from planners.fusion.search import Configuration, FusionPoint, SectionRange
-from planners.fusion.tiles import even_tiles, scratch_elements, tiled_stage
+from planners.fusion.groups import (
+    Configuration,
+    FusionPoint,
+    SectionRange,
+    even_tiles,
+    scratch_elements,
+    tiled_stage,
+)
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import TopologicalOrder
 from planners.plan.regions import Needs, TileRanges

@@ -24,8 +24,8 @@ from cnn2csdf.part import HeldRows, along_channels
 from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
+from planners.fusion.groups import scratch_elements
 from planners.fusion.planning import FusionPlan
-from planners.fusion.tiles import scratch_elements
 from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.regions import Needs, TileRanges, can_be_tiled

@@ -19,8 +19,8 @@ from csdf.io.csv_text import table_rows
 from csdf.io.files import read_text
 from csdf.model.exact import MalformedText, rational
 from csdf.status import Status, Why, because
+from planners.fusion.groups import Terms
 from planners.fusion.planning import FusionAnswer, FusionPlan, fusion_plan
-from planners.fusion.search import Terms
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes

@@ -1,7 +1,7 @@
 """Memory plan of a configuration of fused groups, and the fastest plan under a memory limit.
 
 A configuration is a sequence of groups that covers the execution order, each group with a mode: layer
-by layer, row by row, or tile by tile (planners.fusion.search). `Terms` are the cost model and the modes
+by layer, row by row, or tile by tile (planners.fusion.groups). `Terms` are the cost model and the modes
 and tilings to search. The search combines the options of single groups to a Pareto front of memory and
 time. A point of the front becomes a plan as its buffers get offsets in the arena.
 """
@@ -9,7 +9,7 @@ time. A point of the front becomes a plan as its buffers get offsets in the aren
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cnn2csdf.parameters import network_multiply_accumulates, parameter_bytes
@@ -18,23 +18,20 @@ from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
-from planners.arena.problem import Buffer, MemoryPlan, Problem
-from planners.fusion.search import (
+from planners.arena.problem import MemoryPlan, Problem
+from planners.fusion.groups import (
     Configuration,
     FusionPoint,
     SectionRange,
     Terms,
-    best_under,
-    front,
-    least_memory,
     merged,
-    options,
     require_covering,
-    row_scratch,
     row_stages,
+    tiled_stage,
     whole_stages,
 )
-from planners.fusion.tiles import tile_buffers, tiled_stage
+from planners.fusion.search import best_under, front, least_memory, options, row_scratch
+from planners.fusion.tiles import tile_buffers
 from planners.memory.answer import GroupMode
 from planners.memory.build import plan_with_blocks
 from planners.memory.order import TopologicalOrder
@@ -207,8 +204,7 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
     blocks: dict[int, tuple[StreamBuffer, ...]] = {}
     for group in groups:
         for stages in _stages(chain, group):
-            block = _block(chain, group, stages, terms, len(geometries))
-            if block:
+            if block := _block(table, group, stages, terms, len(geometries)):
                 blocks[len(geometries)] = block
             geometries.append(table.group(stages))
     plan, least = plan_with_blocks(chain, table, geometries, blocks)
@@ -229,53 +225,47 @@ def _stages(chain: TopologicalOrder, group: SectionRange) -> Iterator[tuple[Stag
     if group.is_tiled:
         yield (tiled_stage(layers, group.tiles),)
     elif group.mode is GroupMode.ROWS:
-        yield tuple(row_stages(chain, group.first, group.upto))
+        yield tuple(row_stages(chain.network, layers))
     else:
         yield from ((stage,) for stage in whole_stages(layers))
 
 
 def _block(
-    chain: TopologicalOrder,
-    group: SectionRange,
-    stages: Sequence[Stage],
-    terms: Terms,
-    number: int,
+    table: StageTable, group: SectionRange, stages: Sequence[Stage], terms: Terms, number: int
 ) -> tuple[StreamBuffer, ...]:
     """The buffers of the tiles and the scratch of a group, at their offsets in one block.
 
     number: of the group of the plan that executes the stages.
     """
-    network, size = chain.network, terms.element_bytes
+    network = table.network
+    layers = [network.layer(name) for stage in stages for name in stage.layers]
     if group.is_tiled:
-        buffers = list(tile_buffers(TileRanges(network, stages[0]), terms.scratch, size))
+        buffers = list(tile_buffers(TileRanges(network, stages[0]), terms, table))
     else:
-        layers = [network.layer(name) for stage in stages for name in stage.layers]
-        needed, layer = row_scratch(chain, layers, terms)
+        size, layer = row_scratch(network, layers, terms)
         if group.mode is GroupMode.WHOLE:
-            needed *= layer.shape.height  # all rows in one firing; the group is a single layer
-        unit = size or network.layer(layer.inputs[0]).element_bytes
-        name = f"{layer.name} {Kind.SCRATCH.value}"
-        buffer = Buffer(name=name, size=needed, start=0, end=1, alignment=unit)
-        buffers = [(Kind.SCRATCH, layer.name, buffer)] if needed else []
+            size *= layer.shape.height  # all rows in one firing; the group is a single layer
+        readers = tuple(layer.name for layer in layers)
+        scratch = StreamBuffer.of_group(Kind.SCRATCH, layer.name, 0, size=size)
+        buffers = [replace(scratch, readers=readers)]
+    buffers = [buffer for buffer in buffers if buffer.size]
     if not buffers:
         return ()
-    layers_of_group = tuple(name for stage in stages for name in stage.layers)
-    problem = Problem(name=network.name, buffers=tuple(buffer for _, _, buffer in buffers))
-    inner = plan_arena(problem, budget=Stop(steps=MOST_STEPS))
-    return tuple(
-        StreamBuffer(
-            name=buffer.name,
-            kind=kind,
-            tensor=tensor,
-            size=buffer.size,
-            offset=inner.offsets[buffer.name],
-            begin=number,
-            end=number + 1,
-            readers=((tensor,) if group.is_tiled else layers_of_group)
-            if kind is Kind.SCRATCH
-            else (),
+
+    def alignment(buffer: StreamBuffer) -> int:
+        is_scratch = buffer.kind is Kind.SCRATCH  # in elements of the input of its layer
+        return table.bytes_of(
+            network.layer(buffer.tensor).inputs[0] if is_scratch else buffer.tensor
         )
-        for kind, tensor, buffer in buffers
+
+    problem = Problem(
+        name=network.name,
+        buffers=tuple(arena_buffer(buffer, alignment(buffer)) for buffer in buffers),
+    )
+    offsets = plan_arena(problem, budget=Stop(steps=MOST_STEPS)).offsets
+    return tuple(
+        replace(buffer, offset=offsets[buffer.name], begin=number, end=number + 1)
+        for buffer in buffers
     )
 
 

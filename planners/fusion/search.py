@@ -1,151 +1,34 @@
 """Exact trade-off of memory and time over groups of sections, by dynamic programming over separators.
 
-A separator is a point of the execution order where a single tensor is live. A section is the part of
-the order between two consecutive separators. A group of consecutive sections executes layer by layer,
-row by row or tile by tile; its bytes, time and MACs follow from sums over its sections. The memory of a
-configuration is the maximum over its groups, its cost the sum over its groups. The dynamic program
-extends the configurations of the first sections by one group at a time. Of the configurations that end
-with the same section, it retains the Pareto front of memory and cost.
+The bytes, the time and the MACs of a group follow from sums over its sections (planners.fusion.groups
+defines sections, groups and configurations). The memory of a configuration is the maximum over its
+groups, its cost the sum over its groups. The dynamic program extends the configurations of the first
+sections by one group at a time. Of the configurations that end with the same section, it retains the
+Pareto front of memory and cost.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from itertools import accumulate, pairwise
-from typing import NamedTuple
+from itertools import accumulate, product
 
-from cnn2csdf.network import Layer
-from cnn2csdf.platforms import Platform
-from csdf.arguments import public
-from csdf.errors import InvalidPlan
+from cnn2csdf.network import Layer, Network
 from csdf.search.pareto import front_of_chains, improving
 from csdf.time_limit import Budget, Stop, stop_of
-from planners.fusion.tiles import TiledGroups, alive, even_tiles, scratch_bytes
-from planners.memory.answer import GroupMode, ScratchCount
+from planners.fusion.groups import FusionPoint, Terms, group_of, row_stages, whole_stages
+from planners.fusion.tiles import TiledGroups, live_sizes
+from planners.memory.answer import GroupMode
 from planners.memory.moves import WHOLE, GroupMove, GroupMoves, MoveCost
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
-from planners.memory.times import PlanTimes, Work
-from planners.plan.accumulators import sums_over_rows
-from planners.plan.plan import Mode, Stage, Tiles
+from planners.memory.times import PlanTimes
+from planners.plan.plan import Stage
 
 # Effort of the search in microseconds of a usual machine; within 2x on nine built-in models.
 ROW_EFFORT = 70  # per layer of a group whose row-by-row execution is costed
 TILE_EFFORT = 30  # per layer of the first section of a group for which a grid of tiles is costed
-
-UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1, 6))
-
-
-@public
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """The cost model, and the tilings and modes that the search considers.
-
-    element_bytes: of each element and each parameter; None: as the network stores them. tilings: tiles
-    down and across; modes: execution modes of groups. measured: measured times of layers; they replace
-    the operations and bytes of the platform (`planners.memory.times.measured_work`).
-    """
-
-    platform: Platform
-    scratch: ScratchCount = ScratchCount.NONE
-    element_bytes: int | None = 4
-    tilings: tuple[tuple[int, int], ...] = UP_TO_FIVE
-    modes: frozenset[GroupMode] = frozenset(GroupMode)
-    measured: Work | None = field(default=None, hash=False)
-
-
-class SectionRange(NamedTuple):
-    """Sections [first, upto), with their mode; a single tile if the mode is not tiled."""
-
-    first: int
-    upto: int
-    mode: GroupMode
-    tiles: Tiles
-
-    @property
-    def is_tiled(self) -> bool:
-        """Whether the sections execute tile by tile."""
-        return self.mode in (GroupMode.RECOMPUTED, GroupMode.CACHED)
-
-    def __str__(self) -> str:
-        return f"{self.tiles} {self.mode.value}" if self.is_tiled else self.mode.value
-
-
-Configuration = tuple[SectionRange, ...]
-
-
-def group_of(
-    layer_order: TopologicalOrder,
-    first: int,
-    upto: int,
-    mode: GroupMode,
-    tiles: tuple[int, int] = (1, 1),
-) -> SectionRange:
-    """Return sections with tiles of nearly equal size. tiles: numbers down and across."""
-    is_cached = mode is GroupMode.CACHED
-    result = layer_order.network.layer(layer_order.at(upto))
-    return SectionRange(first, upto, mode, even_tiles(result, *tiles, halo_cached=is_cached))
-
-
-def configuration(
-    layer_order: TopologicalOrder,
-    cuts: Sequence[int],
-    tiles: Sequence[tuple[int, int]],
-    mode: GroupMode = GroupMode.RECOMPUTED,
-) -> Configuration:
-    """Return groups of even tiles. cuts: first sections of all groups but the first.
-
-    tiles: for each group, tiles down and across; a single tile is the mode WHOLE. Raises InvalidPlan if
-    the numbers of tilings and groups differ.
-    """
-    ends = (0, *cuts, layer_order.sections)
-    if len(tiles) != len(ends) - 1:
-        raise InvalidPlan(f"{len(tiles)} grids for {len(ends) - 1} groups")
-    groups = tuple(
-        group_of(layer_order, first, upto, GroupMode.WHOLE if tile == (1, 1) else mode, tile)
-        for (first, upto), tile in zip(pairwise(ends), tiles, strict=True)
-    )
-    require_covering(layer_order, groups)
-    return groups
-
-
-def require_covering(layer_order: TopologicalOrder, groups: Sequence[SectionRange]) -> None:
-    """Raise InvalidPlan unless the groups cover the sections of the chain, each once, in order."""
-    ends = [0, *(group.upto for group in groups)]
-    firsts = [*(group.first for group in groups), layer_order.sections]
-    if ends != firsts or ends != sorted(set(ends)):
-        sections = ", ".join(f"{group.first}:{group.upto}" for group in groups)
-        raise InvalidPlan(
-            f"groups of sections {sections}; expected each of 0:{layer_order.sections} once, in order"
-        )
-
-
-def merged(groups: Configuration) -> Configuration:
-    """Return the configuration with adjacent layer-by-layer groups merged."""
-    joined: list[SectionRange] = []
-    for group in groups:
-        if joined and group.mode is joined[-1].mode is GroupMode.WHOLE:
-            first = joined.pop().first
-            group = group._replace(first=first)
-        joined.append(group)
-    return tuple(joined)
-
-
-class FusionPoint(NamedTuple):
-    """A group, or a configuration of groups, with its peak memory in bytes, its time and its MACs."""
-
-    memory: int
-    nanoseconds: int
-    multiply_accumulates: int
-    groups: Configuration
-
-    @property
-    def cost(self) -> tuple[int, int]:
-        """Time and MACs, which add up over groups and compare lexicographically."""
-        return self.nanoseconds, self.multiply_accumulates
 
 
 def options(
@@ -184,22 +67,13 @@ def _options(
             stop.look()
             yield from reversed(list(rows.ending(upto)))
     modes = [mode for mode in (GroupMode.RECOMPUTED, GroupMode.CACHED) if mode in terms.modes]
-    tiled = TiledGroups(layer_order, terms.tilings, times.tile_times, terms.scratch)
-    for upto in range(1, layer_order.sections + 1) if modes else ():
-        for mode in modes:
-            options_ending = tiled.ending(upto, halo_cached=mode is GroupMode.CACHED)
-            for first, tiles, (inner, nanoseconds, work) in options_ending:
-                stop.spend(TILE_EFFORT * layer_order.layers_between(first, first + 1))
-                stop.look()
-                ends = sum(table.tensor_bytes(layer_order.at(section)) for section in (first, upto))
-                group = SectionRange(first, upto, mode, tiles)
-                yield FusionPoint(ends + inner, nanoseconds, work, (group,))
-
-
-def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:
-    """Yield a stage for each layer that computes all its rows in one firing."""
-    for layer in layers:
-        yield Stage(layers=(layer.name,), rows=layer.shape.rows)
+    tiled = TiledGroups(layer_order, terms, table, times.tile_times)
+    for upto, mode in product(range(1, layer_order.sections + 1), modes):
+        for option in tiled.ending(upto, mode):
+            (group,) = option.groups
+            stop.spend(TILE_EFFORT * layer_order.layers_between(group.first, group.first + 1))
+            stop.look()
+            yield option
 
 
 def whole_memory(
@@ -211,14 +85,8 @@ def whole_memory(
     sizes = {name: table.tensor_bytes(name) for name in names}
     return max(
         int(tensors)
-        + scratch_bytes(
-            terms.scratch,
-            layer_order.network,
-            layer,
-            layer.shape.height * layer.shape.width,
-            terms.element_bytes,
-        )
-        for layer, tensors in zip(layers, alive(layers, sizes), strict=True)
+        + terms.scratch_bytes(layer_order.network, layer, layer.shape.height * layer.shape.width)
+        for layer, tensors in zip(layers, live_sizes(layers, sizes), strict=True)
     )
 
 
@@ -244,23 +112,9 @@ def least_memory(layer_order: TopologicalOrder, terms: Terms) -> int:
     return max(least)
 
 
-def row_stages(layer_order: TopologicalOrder, first: int, upto: int) -> Iterator[Stage]:
-    """Yield a row-by-row stage for each layer of some sections; a reduction accumulates."""
-    for layer in layer_order.between(first, upto):
-        is_fold = sums_over_rows(layer_order.network, layer)
-        yield Stage(layers=(layer.name,), mode=Mode.ACCUMULATING if is_fold else Mode.ROWS)
-
-
-def row_scratch(
-    layer_order: TopologicalOrder, layers: Sequence[Layer], terms: Terms
-) -> tuple[int, Layer]:
+def row_scratch(network: Network, layers: Sequence[Layer], terms: Terms) -> tuple[int, Layer]:
     """Return the maximum scratch bytes for one row over the layers, and the layer that attains it."""
-    sizes = [
-        scratch_bytes(
-            terms.scratch, layer_order.network, layer, layer.shape.width, terms.element_bytes
-        )
-        for layer in layers
-    ]
+    sizes = [terms.scratch_bytes(network, layer, layer.shape.width) for layer in layers]
     return max(sizes), layers[sizes.index(max(sizes))]
 
 
@@ -294,12 +148,12 @@ class _RowGroups:
         lines = staging = scratch = nanoseconds = work = 0
         stages: list[Stage] = []
         for first in reversed(range(upto)):
-            stages = [*row_stages(layer_order, first, first + 1), *stages]
+            stages = [*self._stages(first), *stages]
             at_begin, inside = (self._cost(first, entry) for entry in (WHOLE, 1))
             # The row that the section stages for the next section; the result of the group is whole.
             row_bytes = 0 if first + 1 == upto else table.row_bytes(layer_order.at(first + 1))
             scratch_of_section, _ = row_scratch(
-                layer_order, layer_order.between(first, first + 1), self._terms
+                layer_order.network, layer_order.between(first, first + 1), self._terms
             )
             scratch = max(scratch, scratch_of_section)
             nanoseconds += self._section_time(first)
@@ -317,13 +171,16 @@ class _RowGroups:
 
     def _new_cost(self, section: int, entry: int) -> MoveCost:
         """The cost of a section. entry: WHOLE for a whole input in memory, else rows per firing."""
-        stages = tuple(row_stages(self._layer_order, section, section + 1))
+        stages = tuple(self._stages(section))
         return self._moves.cost(GroupMove(section, section + 1, stages), entry)
 
     def _new_section_time(self, section: int) -> int:
         """The nanoseconds of the stages of a section."""
-        stages = row_stages(self._layer_order, section, section + 1)
-        return sum(map(self._times.of_stage, stages))
+        return sum(map(self._times.of_stage, self._stages(section)))
+
+    def _stages(self, section: int) -> Iterator[Stage]:
+        layers = self._layer_order.between(section, section + 1)
+        return row_stages(self._layer_order.network, layers)
 
 
 def front(options: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:

@@ -19,8 +19,13 @@ from enum import Enum
 
 from cnn2csdf.network import Layer
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.fusion.search import Configuration, SectionRange, configuration
-from planners.fusion.tiles import scratch_elements, tiled_stage
+from planners.fusion.groups import (
+    Configuration,
+    SectionRange,
+    configuration,
+    scratch_elements,
+    tiled_stage,
+)
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import TopologicalOrder
 from planners.memory.times import tile_lengths

@@ -11,7 +11,8 @@ from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.fusion.search import Terms, front, options
+from planners.fusion.groups import Terms
+from planners.fusion.search import front, options
 from planners.memory.answer import ScratchCount
 from planners.memory.order import chain_of
 

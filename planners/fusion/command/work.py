@@ -26,6 +26,7 @@ from csdf.status import Status, Why, because
 from csdf.units import nanoseconds_in_words, needed_bytes_in_words, time_in_words
 from planners.formats.c_header import format_header
 from planners.fusion.command.main import FITTED, PUBLISHED, is_chosen
+from planners.fusion.groups import Terms
 from planners.fusion.measured import MeasuredPlan, fitted_platform, or_measured, read_measured
 from planners.fusion.planning import (
     FusionAnswer,
@@ -34,7 +35,6 @@ from planners.fusion.planning import (
     best_plan,
     fusion_plan,
 )
-from planners.fusion.search import Terms
 from planners.memory.answer import MemoryLimits, ScratchCount
 from planners.memory.command.answer import Check, verified
 from planners.memory.command.beside import as_json as fit_as_json
@@ -54,6 +54,7 @@ from planners.published.mafat import (
     tiled_sections,
 )
 
+PROGRAM = "csdf plan fusion"
 KIB = 2**10
 PREDICTORS = {PUBLISHED: Predictor.PRINTED, FITTED: Predictor.FITTED}  # by --method
 
@@ -75,12 +76,10 @@ class ChosenWhy(Why):
 def work(options: argparse.Namespace) -> int:
     """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it is unknown."""
     begin = time.perf_counter()
-    model = chosen.read(options, with_weights=options.verify)
-    whole = model.network
-    if options.layers != (0, None):
-        model = layer_range(model, *options.layers)
+    whole = chosen.read(options, with_weights=options.verify)
+    model = whole if options.layers == (0, None) else layer_range(whole, *options.layers)
     if options.verify:
-        model = with_weights("csdf plan fusion", model, options.seed)
+        model = with_weights(PROGRAM, model, options.seed)
     chain = chain_of(model.network)
     terms, measured, error = _terms(options, model.network, chain)
     weights = parameter_bytes(model.network, options.element_bytes)
@@ -111,13 +110,13 @@ def work(options: argparse.Namespace) -> int:
         check = verified(model, answer.plan.plan, options.seed)
     seconds = time.perf_counter() - begin
     if error is None:
-        shared.remark_on_platform("csdf plan fusion", options)
+        shared.remark_on_platform(PROGRAM, options)
     else:
         launch, speed = terms.platform.launch, terms.platform.operations_per_second
-        print(
-            f"csdf plan fusion: fitted to {len(measured)} times: {float(launch) * 1e6:.4g} us to "
-            f"start a phase, {float(speed) / 1e9:.4g} GOP/s, at most {float(error):.1%} too fast",
-            file=sys.stderr,
+        output.remark(
+            PROGRAM,
+            f"fitted to {len(measured)} times: {float(launch) * 1e6:.4g} us to start a phase, "
+            f"{float(speed) / 1e9:.4g} GOP/s, at most {float(error):.1%} too fast",
         )
     if options.json:
         print(json.dumps(as_json(answer, beside, check, seconds, options), indent=2))
@@ -130,12 +129,12 @@ def work(options: argparse.Namespace) -> int:
         lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
         print(answers.in_words(lines, options))
     if options.output:
-        first, end = options.layers
-        ends = len(whole.inputs) + len(whole.outputs)
-        part = (
-            None if (first, end) == (0, None) else (first, first + len(model.network.layers) - ends)
-        )
-        _write(options.output, model.network, answer.plan, part)
+        planned_layers = None
+        if model is not whole:
+            first, _ = options.layers
+            count = sum(not layer.is_end for layer in model.network.layers)
+            planned_layers = (first, first + count)
+        _write(options.output, model.network, answer.plan, planned_layers)
     if options.plot:
         _plot(options.plot, answer, options.model, limit)
     return _exit_code(answer, check, options, is_cut_short=is_cut_short)
@@ -179,7 +178,7 @@ def _exit_code(
     if check is not None and not check.is_equal:
         return answers.NO
     if answer.status == Status.FEASIBLE or (options.json and answer.plan is None):
-        print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
+        output.refusal(PROGRAM, f"{answer.status}: {answer.reason}")
     if answer.plan is None:
         return answers.UNKNOWN if answer.status == Status.UNKNOWN else answers.NO
     if is_cut_short and not options.best_effort:
@@ -202,35 +201,40 @@ def chosen_answer(
         groups = paper_search(chain, memory, predictor, options.bias)
         fits = predicted(chain, groups, predictor, options.bias) < memory
         why = ChosenWhy.PUBLISHED if fits else ChosenWhy.TOO_LARGE
-    sizes = (predicted(chain, groups, predictor, options.bias) for predictor in Predictor)
-    printed, fitted = (
-        f"{size / MB:.1f} MiB" if size >= MB else f"{size / KIB:.1f} KiB" for size in sizes
+    predictions = {}
+    for predictor in Predictor:
+        size = predicted(chain, groups, predictor, options.bias)
+        unit, name = (MB, "MiB") if size >= MB else (KIB, "KiB")
+        predictions[predictor] = f"{size / unit:.1f} {name}"
+    reason = because(
+        why,
+        name=paper_name(groups),
+        printed=predictions[Predictor.PRINTED],
+        fitted=predictions[Predictor.FITTED],
+        limit=memory,
     )
-    reason = because(why, name=paper_name(groups), printed=printed, fitted=fitted, limit=memory)
     if options.configuration is None and (end := tiled_sections(chain)) < chain.sections:
         first = chain.between(end, end + 1)[0].name
         reason = because(ChosenWhy.REST, answer=reason, first=first)
-    plan: FusionPlan | None = fusion_plan(chain, groups, terms)
-    assert plan is not None
-    status, least = Status.FEASIBLE, 0
+    plan = fusion_plan(chain, groups, terms)
     if options.configuration is not None and limit is not None and plan.memory > limit:
-        name, least = options.configuration, plan.memory
-        reason = because(ChosenWhy.BEYOND, name=name, needed=least, limit=limit)
-        plan, status = None, Status.INFEASIBLE
-    return FusionAnswer(plan=plan, status=status, reason=reason, lower_bound=least)
+        name, needed = options.configuration, plan.memory
+        reason = because(ChosenWhy.BEYOND, name=name, needed=needed, limit=limit)
+        return FusionAnswer(plan=None, status=Status.INFEASIBLE, reason=reason, lower_bound=needed)
+    return FusionAnswer(plan=plan, status=Status.FEASIBLE, reason=reason, lower_bound=0)
 
 
 def _write(
     path: str, network: Network, plan: FusionPlan | None, layers: tuple[int, int] | None
 ) -> None:
-    """Write a plan. layers: of the whole network that it works, first and one past the last."""
+    """Write a plan. layers: first and one past the last of the planned layers; None for all."""
     if plan is None:
-        print(f"csdf plan fusion: {path} is not written: there is no plan", file=sys.stderr)
+        output.refusal(PROGRAM, f"{path} is not written: there is no plan")
         return
     text = format_own_plans([(network, replace(plan.plan, layers=layers))])
     if loading.suffix_of(path) == "h":
         text = format_header([plan.arena])
-    output.write("csdf plan fusion", path, text)
+    output.write(PROGRAM, path, text)
 
 
 def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None:
@@ -245,7 +249,7 @@ def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None
         marks=marks,
         suffix=loading.suffix_of(path),
     )
-    output.write("csdf plan fusion", path, picture)
+    output.write(PROGRAM, path, picture)
 
 
 def as_lines(
@@ -303,10 +307,10 @@ def _plan_lines(plan: FusionPlan, status: str, stored: int) -> list[str]:
     necessary = network_multiply_accumulates(network)
     counted = "" if scratch is ScratchCount.NONE else f", scratch of convolutions: {scratch.value}"
     extra = plan.redundant / max(1, necessary)
-    work = f"{extra:.2%} redundant MACs" if plan.redundant else "no recomputation"
+    recomputation = f"{extra:.2%} redundant MACs" if plan.redundant else "no recomputation"
     return [
-        f"{network.name}: arena {needed_bytes_in_words(plan.memory)} ({plan.memory} bytes), {work}, "
-        f"predicted {nanoseconds_in_words(plan.nanoseconds, 4)}; {status}",
+        f"{network.name}: arena {needed_bytes_in_words(plan.memory)} ({plan.memory} bytes), "
+        f"{recomputation}, predicted {nanoseconds_in_words(plan.nanoseconds, 4)}; {status}",
         f"  {'group':<{width}}  {'layers':>9}  tiles (rows x columns) and halo",
         *(
             f"  {name:<{width}}  {group['layers']:>9}  {group['mode']}"

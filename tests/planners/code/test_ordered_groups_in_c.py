@@ -6,8 +6,8 @@ from hypothesis import given
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
+from planners.fusion.groups import Terms
 from planners.fusion.planning import best_plan
-from planners.fusion.search import Terms
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.plan.plan import Kind

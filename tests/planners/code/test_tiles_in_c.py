@@ -19,9 +19,8 @@ from planners.code.frames import random_frame
 from planners.code.library import write_folder, write_library
 from planners.code.makefile import MAIN
 from planners.code.stage_tables import tiling_of
+from planners.fusion.groups import configuration, even_tiles
 from planners.fusion.planning import fusion_plan
-from planners.fusion.search import configuration
-from planners.fusion.tiles import even_tiles
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.memory.stateful import stateful_plan

@@ -12,7 +12,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.fusion.search import SectionRange, Terms, group_of
+from planners.fusion.groups import SectionRange, Terms, group_of
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.plan.plan import Tiles

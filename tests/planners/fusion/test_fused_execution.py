@@ -18,8 +18,8 @@ from csdf.errors import InvalidPlan
 from figures.published.mafat import paper_configuration
 from figures.published.mafat_execution import run_fused as run_as_darknet
 from planners.code.library import library
+from planners.fusion.groups import configuration, group_of
 from planners.fusion.planning import fusion_plan
-from planners.fusion.search import configuration, group_of
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.fit import fit_of
 from planners.memory.order import chain_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import InvalidPlan
-from planners.fusion.tiles import tiled_stage
+from planners.fusion.groups import tiled_stage
 from planners.memory.order import chain_of
 from planners.plan.plan import Tiles
 from planners.plan.regions import (

@@ -14,16 +14,9 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
 from csdf.time_limit import Stop
+from planners.fusion.groups import configuration, group_of, merged
 from planners.fusion.planning import best_plan, fusion_plan
-from planners.fusion.search import (
-    best_under,
-    configuration,
-    front,
-    group_of,
-    least_memory,
-    merged,
-    options,
-)
+from planners.fusion.search import best_under, front, least_memory, options
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.memory.stages import StageTable

@@ -11,9 +11,9 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.status import Status
+from planners.fusion.groups import Terms
 from planners.fusion.measured import fitted_platform, or_measured, read_measured
 from planners.fusion.planning import best_plan, fusion_plan
-from planners.fusion.search import Terms
 from planners.memory.order import chain_of
 from planners.published.mafat import named_configuration
 

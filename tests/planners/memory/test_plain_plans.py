@@ -13,8 +13,8 @@ from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.arena.checker import check_plan
+from planners.fusion.groups import Terms
 from planners.fusion.planning import best_plan
-from planners.fusion.search import Terms
 from planners.memory.answer import BY_ROWS, EXTERNAL, GroupMode, ScratchCount
 from planners.memory.fit import fit
 from planners.memory.order import chain_of

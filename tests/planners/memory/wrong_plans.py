@@ -11,8 +11,8 @@ from cnn2csdf.granularity import Granularity
 from cnn2csdf.simplify import simplified
 from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
+from planners.fusion.groups import configuration
 from planners.fusion.planning import fusion_plan
-from planners.fusion.search import configuration
 from planners.memory.answer import SEARCHED, GroupMode, ScratchCount
 from planners.memory.fit import fit
 from planners.memory.order import chain_of
