@@ -226,6 +226,7 @@ def _merged(network: Network, chain: Sequence[Layer], weights: Weights | None) -
     weights: of the network; those of the chain become those of the merged layer.
     """
     first, *functions, last = chain
+    sources = tuple(network.layer(source).inputs[0] for source in first.inputs)
     arrays_of_functions = [
         replace(stored, role=f"{position}.{stored.role}", quantization=None)
         for position, layer in enumerate(functions)
@@ -233,11 +234,11 @@ def _merged(network: Network, chain: Sequence[Layer], weights: Weights | None) -
     ]
     merged = replace(
         first,
-        inputs=tuple(network.layer(source).inputs[0] for source in first.inputs),
+        inputs=sources,
         epilogue=(*first.epilogue, *(layer.operator for layer in functions)),
         element=last.element,
         quantization=last.quantization,
-        stored=first.stored
+        stored=_with_scale_of_products(first, network.layer(sources[0]).quantization)
         if _is_summed(first)
         else (*map(_real, first.stored), *arrays_of_functions),
     )
@@ -272,6 +273,26 @@ def _is_summed(layer: Layer) -> bool:
     bias = layer.stored_as("bias")
     is_integer = bias.element is Element.INT32 and bias.quantization is not None
     return is_integer or operator.with_bias() != operator  # or without a bias
+
+
+def _with_scale_of_products(layer: Layer, source: Quantization | None) -> tuple[Stored, ...]:
+    """The stored arrays of a product, its bias in the scale of the sums to which it is added.
+
+    A file may store the bias in another scale; then its numbers are rounded to that of the sums.
+    """
+    bias = layer.stored_as("bias")
+    factors = layer.stored_as(layer.operator.weight_role or "").quantization
+    if bias.quantization is None or factors is None or source is None:
+        return layer.stored
+    scales = np.float32(source.scale) * np.array(factors.scales, np.float32)
+    # A quotient of exporters that compute in double precision differs in the last bits only.
+    if np.allclose(bias.quantization.scales, scales, rtol=2**-20, atol=0):
+        return layer.stored
+    types = replace(bias.quantization, scales=tuple(scales.tolist()))
+    return tuple(
+        replace(array, quantization=types, name=None) if array.role == "bias" else array
+        for array in layer.stored
+    )
 
 
 def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:

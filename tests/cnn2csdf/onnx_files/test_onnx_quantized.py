@@ -321,6 +321,25 @@ def test_alpha_of_a_product_between_integers_multiplies_its_bias(alpha, stored, 
     assert found.tolist() == expected[0].tolist() == [alpha * 2.25, alpha * -3.75]
 
 
+@pytest.mark.parametrize("kind", ["Conv", "Gemm"])
+def test_a_bias_in_another_scale_than_the_products_is_rounded_to_theirs(kind, tmp_path):
+    dims = {"Conv": (3, 2, 2, 2), "Gemm": (4, 3)}[kind]
+    weights = np.random.default_rng(0).integers(-127, 128, dims).astype(S)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["f"]),
+        helper.make_node("DequantizeLinear", ["b", "bs"], ["c"]),
+        helper.make_node(kind, ["r", "f", "c"], ["s"]),
+    ]
+    constants = {"w": weights, "ws": F(0.002), "wz": S(0), "bs": F(0.3)}
+    constants["b"] = np.array([3, -9, 8], np.int32)
+    frame, result = {"Conv": ((2, 3, 3), (3, 2, 2)), "Gemm": ((4,), (3,))}[kind]
+    network, found, expected = between_integers(nodes, frame, result, tmp_path, **constants)
+    (product,) = (layer for layer in network.layers if layer.operator.weight_role)
+    assert product.quantization is not None
+    assert np.abs(found.astype(int) - expected).max() == 0
+    assert len(np.unique(expected)) > 2
+
+
 PRODUCTS = {
     "DynamicQuantizeMatMul": "x w ws wz b",
     "MatMulIntegerToFloat": "q w xs ws xz wz b",
