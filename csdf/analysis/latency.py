@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.components import strong_components
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.execution import ExecutionWhy, first_starts, steady_state
+from csdf.analysis.execution import (
+    Execution,
+    ExecutionWhy,
+    SteadyState,
+    Times,
+    first_starts,
+    growth_bounds,
+    steady_state,
+)
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.self_timed import FIRINGS_LIMIT, RECURRENCE_LIMIT, list_firings
 from csdf.analysis.throughput import component_periods
@@ -35,8 +43,7 @@ def latency(
     ends with the last of its firings of `sink` to end. The longest over the transient and one
     steady part. None if source and sink differ in pace, so that latencies grow, or shrink, for ever.
     Raises Deadlocked, InvalidGraph for an unknown actor, GaveUp where the budget, a stop or seconds,
-    ends; NoRecurrence where no state recurs within its limits although source and sink keep pace,
-    such as behind a part of the graph that runs ahead of both.
+    ends; NoRecurrence where no state recurs within its limits although source and sink keep pace.
     Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007, for
     one iteration of source and sink.
     """
@@ -66,23 +73,81 @@ def _longest_self_timed(
     longest = FIRINGS_LIMIT // sum(firings) - distance  # iterations whose firings can be listed
     limit = min(RECURRENCE_LIMIT, longest)
     try:
-        steady = steady_state(numbers, firings, limit=limit, budget=stop)
+        shown = _iterations(steady_state(numbers, firings, limit=limit, budget=stop))
     except NoRecurrence:
         paces = _paces(numbers, repetitions, stop)
         start = min(paces.values()) if source is None else paces[source]
         if start != (max(paces.values()) if sink is None else paces[sink]):
             return None
         size = sum(firings) + sum(numbers.initial_tokens)
-        longest = min(longest, COMPARED_NUMBERS // size)
-        if longest <= limit or len(set(paces.values())) > 1:  # else a state is certain to recur
-            raise
-        steady = steady_state(numbers, firings, limit=longest, budget=stop)
-    if steady is None:
-        raise AssertionError("a graph without deadlock got stuck")
-    shown = steady.transient + steady.iterations + distance
-    starts = first_starts(numbers, repetitions, shown, budget=stop)
+        slow = [number for number, name in enumerate(paces) if paces[name] == start]
+        if len(slow) == len(paces):  # a state is certain to recur
+            longest = min(longest, COMPARED_NUMBERS // size)
+            if longest <= limit:
+                raise
+            shown = _iterations(steady_state(numbers, firings, limit=longest, budget=stop))
+        else:
+            longest = min(longest, REMEMBERED_NUMBERS // size)
+            recurring = _iterations_of(slow, numbers, firings, longest, stop)
+            if sink is None or recurring is None:
+                raise
+            shown = recurring
+    starts = first_starts(numbers, repetitions, shown + distance, budget=stop)
     listed = list_firings(part, starts, stop)
     return max(iteration_times(graph, listed, source=source, sink=sink, distance=distance))
+
+
+def _iterations(steady: SteadyState | None) -> int:
+    """Return the iterations of the transient and of one steady part."""
+    if steady is None:
+        raise AssertionError("a graph without deadlock got stuck")
+    return steady.transient + steady.iterations
+
+
+def _iterations_of(
+    slow: Sequence[int], graph: IndexedGraph, firings: Sequence[int], limit: int, stop: Stop
+) -> int | None:
+    """Return the iterations of the transient and of one steady part of the slow actors.
+
+    slow: the actors of the largest pace; no other actor waits for them. Let a state of the slow actors
+    recur, d time units later. Then all later states recur too if, in the iterations in between,
+    - each token from another actor arrived before the previous start of its consumer, and
+    - no time of the other actors grew by more than d; by `csdf.analysis.execution` none ever will.
+    None if that does not happen within the limit.
+    """
+    execution = Execution(graph, firings, budget=stop)
+    actors, channels = len(firings), range(len(graph.producer))
+    inner = [channel for channel in channels if graph.producer[channel] in slow]
+    outer = [channel for channel in channels if graph.consumer[channel] not in slow]
+    entering = [channel for channel in channels if channel not in {*inner, *outer}]
+    # Places in `Execution.times()`: of starts, of the newest tokens, of all tokens.
+    newest, tokens = actors, actors + len(channels)
+    held = [
+        *slow,
+        *(newest + channel for channel in inner),
+        *(tokens + channel for channel in inner),
+    ]
+    ahead = [actor for actor in range(actors) if actor not in slow]
+    ahead += [newest + channel for channel in (*outer, *entering)]
+    ahead += [tokens + channel for channel in outer]
+    seen: dict[tuple[tuple[int, int], ...], tuple[int, int, Times]] = {}
+    waited, before = 0, execution.times()
+    while execution.iterations < limit and execution.recorded(1) is not None:
+        now, times = execution.iterations, execution.times()
+        if any(
+            times[newest + channel][0][1] > before[graph.consumer[channel]][0][1]
+            for channel in entering
+        ):
+            waited = now
+        before, origin = times, times[slow[0]][0][1]
+        state = tuple((count, time - origin) for place in held for count, time in times[place])
+        ahead_times = [times[place] for place in ahead]
+        begin, begin_origin, earlier = seen.setdefault(state, (now, origin, ahead_times))
+        if begin < waited:
+            seen[state] = now, origin, ahead_times
+        elif begin < now and growth_bounds(earlier, ahead_times, 1)[1] <= origin - begin_origin:
+            return now
+    return None
 
 
 def _needed(graph: Graph, names: Iterable[str]) -> Graph:
@@ -152,6 +217,7 @@ def iteration_times(
 
 
 COMPARED_NUMBERS = 10**9  # of states, to wait for one that is certain to recur
+REMEMBERED_NUMBERS = 10**6  # of states, about a hundred megabytes
 
 # Tokens that firings consume between two checks of the stop: about a hundredth of a second.
 TOKENS = 50_000

@@ -1,3 +1,5 @@
+from random import Random
+
 import pytest
 
 from csdf.analysis import execution
@@ -106,8 +108,46 @@ def test_actors_that_run_ahead_or_behind_leave_the_latency_of_others():
     assert latency(chain(), "ahead", "ahead") == 2  # two firings in an iteration of all
     assert latency(chain(), "a", "c") is None
     assert latency(chain(), "ahead", "b") is None
-    with pytest.raises(NoRecurrence, match="no state recurred in 1000 iterations"):
-        latency(chain(), "a", "b")
+    assert latency(chain(), "a", "b") == 3 + 3 + 3  # two firings of a, then b
+
+
+def test_iterations_in_which_actors_wait_for_others_ahead_are_counted():
+    # Of the first two firings of a, 8 long, the second waits for the third of "ahead", at 30.
+    graph = (
+        GraphBuilder()
+        .actor("ahead", [10, 10, 10, 1, 1, 1], overlap=False)
+        .actor("a", 8, overlap=False)
+        .actor("b", 8, overlap=False)
+        .channel("ahead", 1, "a", 1)
+        .channel("a", 1, "b", 1, initial_tokens=1)
+        .graph()
+    )
+    times = iteration_times(
+        graph, self_timed_execution(graph, iterations=30).firings, source="a", sink="b"
+    )
+    assert latency(graph, "a", "b") == max(times) > times[-1]
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))]
+)
+def test_latencies_behind_faster_actors_are_those_of_many_iterations(seed):
+    draw = Random(seed).randint
+    builder = GraphBuilder()
+    for name, longest in (("first", 4), ("second", 5), ("a", 9), ("b", 9), ("c", 9)):
+        durations = [draw(0, longest) for _ in range(draw(1, 4))]
+        builder.actor(name, [*durations, longest], overlap=False)
+    for name in ("second", "a", "b"):
+        builder.channel("first", 1, name, 1, initial_tokens=draw(0, 9))
+    builder.channel("second", 1, "b", 1).channel("a", 1, "b", 1, initial_tokens=draw(0, 2))
+    builder.channel("b", 1, "c", 1).channel("c", 1, "a", 1, initial_tokens=draw(1, 3))
+    graph = builder.graph()
+    firings = self_timed_execution(graph, iterations=60).firings
+    assert latency(graph, "a", "c") == max(iteration_times(graph, firings, source="a", sink="c"))
+
+
+def test_behind_a_part_that_is_hardly_faster_the_latency_is_unknown(monkeypatch):
+    monkeypatch.setattr("csdf.analysis.latency.REMEMBERED_NUMBERS", 3)
     dependent = dependency_latency(chain(), "a", "b")
     assert (dependent.distance, dependent.minimal, dependent.self_timed) == (0, 9, None)
     assert str(dependent.reason) == "no state recurred in 1000 iterations"
