@@ -22,7 +22,8 @@ from csdf.errors import CsdfError, InvalidArgument
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
 from planners.memory.answer import FitMethod
-from planners.memory.fit import fit, layer_times
+from planners.memory.fit import fit
+from planners.memory.loaded_plan import layer_times
 
 FOLDER = Path(__file__).parent / "boards"
 CORES = tuple(name for name, platform in PLATFORMS.items() if platform.core is not None)

@@ -29,12 +29,10 @@ from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, public
 from csdf.errors import InvalidArgument, InvalidNetwork
 from csdf.model.exact import Exact
-from csdf.status import Reason, Status, Why, because
+from csdf.status import Reason, Status, because
 from csdf.time_limit import Budget, Stop, stop_of
 from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import (
-    EXTERNAL,
-    GIVEN,
     LINES_AGAIN,
     PLAIN,
     RESIDENT,
@@ -52,15 +50,14 @@ from planners.memory.layer_orders import SEARCHED_ORDER
 from planners.memory.memories import PlanInMemories, planned_in_memories
 from planners.memory.moved_weights import layout_of
 from planners.memory.network_searches import methods_of_orders
-from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.plain_plans import ends_of, layer_by_layer
+from planners.memory.order import topological_order
+from planners.memory.plain_plans import layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
 from planners.memory.search import method_of
 from planners.memory.stages import StageTable
 from planners.memory.state_in_memories import state_in_memories
 from planners.memory.stateful import stateful_plan
-from planners.plan.carried_out import require_carried_out
-from planners.plan.plan import Kind, Memory, StreamingPlan
+from planners.plan.plan import Memory
 from planners.plan.ram import RamBeside, state_bytes
 from planners.plan.stack import stage_stack_bytes
 
@@ -177,21 +174,19 @@ def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[Slo
     return [fit.slow for fit in fits if fit.slow is not None]
 
 
-def _answer_about(
+def answer_about(
     methods: Sequence[FitMethod],
     request: FitRequest,
     status: Status,
     reason: Reason,
     *,
     lower_bound: int,
-    ends: tuple[str, str],
     best: FitMethod | None = None,
     slow: SlowTraffic | None = None,
 ) -> Fit:
     """Return the verdict of a request: the best method, unless flash or the time limit rules it out.
 
     lower_bound: bytes of RAM below which no plan exists.
-    ends: memories of input and output.
     best: one of the methods; default: the first.
     slow: traffic of a plan in several memories.
     """
@@ -210,8 +205,8 @@ def _answer_about(
     platform = request.platform if is_predicted else None
     return Fit(
         network=request.network.name,
-        input=ends[0],
-        output=ends[1],
+        input=request.input_memory,
+        output=request.output,
         ram=request.ram,
         flash=request.flash,
         flash_bytes=needed,
@@ -229,30 +224,20 @@ def _answer_about(
     )
 
 
-def _ends(request: FitRequest, *, is_streamed: bool) -> tuple[str, str]:
-    """Return the memories of input and output; an input that cannot arrive row by row is resident."""
-    is_whole = request.input == ROWS and not is_streamed
-    return RESIDENT if is_whole else request.input, request.output
-
-
-def _least_bytes(layer_order: TopologicalOrder, table: StageTable, *, is_streamed: bool) -> int:
+def _least_bytes(request: FitRequest, table: StageTable) -> int:
     """Return a lower bound on the RAM of any plan: all resident inputs, or all results."""
-    inputs = () if is_streamed else (layer_order.at(0), *layer_order.others)
-    return max(sum(map(table.arena_bytes, names)) for names in (inputs, layer_order.results))
+    network = request.network
+    inputs = [] if request.is_streamed else [layer.name for layer in network.inputs]
+    return max(sum(map(table.arena_bytes, names)) for names in (inputs, network.results))
 
 
 def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     """Return the answer for one memory: the plans of all searches, and the best that fits."""
-    network = request.network
-    layer_order = topological_order(network, carries=True)
-    is_streamed, external = ends_of(layer_order, request.input, request.output)
-    table = StageTable(network, element_bytes=request.element_bytes, outside=external)
-    lower_bound = _least_bytes(layer_order, table, is_streamed=is_streamed)
+    table = request.table(request.network)
+    lower_bound = _least_bytes(request, table)
     # Where the ends alone are too large, no search changes the answer.
     is_hopeless = request.room is not None and lower_bound > request.room
-    searched_methods, ended = methods_of_orders(
-        request, external, stop, is_streamed=is_streamed, is_hopeless=is_hopeless
-    )
+    searched_methods, ended = methods_of_orders(request, stop, is_hopeless=is_hopeless)
     methods = tuple(_worth_showing(searched_methods))
     with_room = [method for method in methods if request.has_room_for(method)]
     in_time = [method for method in with_room if request.is_in_time(method)]
@@ -274,13 +259,12 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     else:
         status = Status.UNKNOWN
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=ended, least=smallest_ram)
-    return _answer_about(
+    return answer_about(
         methods,
         request,
         status,
         reason,
         lower_bound=lower_bound,
-        ends=_ends(request, is_streamed=is_streamed),
         best=best,
     )
 
@@ -336,26 +320,6 @@ def _too_slow(times: Iterable[int | None], request: FitRequest) -> Reason:
     )
 
 
-def layer_times(
-    network: Network,
-    plan: StreamingPlan,
-    *,
-    platform: Platform | None = None,
-    parameter_bytes: int | None = None,
-    durations: Mapping[str, Sequence[int]] | None = None,
-) -> dict[str, int] | None:
-    """Return the predicted nanoseconds of each layer in a frame of a plan, by layer.
-
-    None without a platform; for a plan in several memories, because its copies belong to no layer; and
-    for a plan that names primitives, because their instructions are not counted.
-    """
-    if plan.memories or any(stage.primitive for group in plan.groups for stage in group.stages):
-        return None
-    table = StageTable(network, element_bytes=plan.element_bytes)
-    times = plan_times(table, platform, durations, parameter_bytes or plan.element_bytes)
-    return None if times is None else times.of_layers(plan)
-
-
 def _fit_in_memories(request: FitRequest, stop: Stop) -> Fit:
     """Return the answer for fast and slow memories: the best plan of the search, or layer by layer."""
     network, memories, element_bytes = request.network, request.memories, request.element_bytes
@@ -367,10 +331,8 @@ def _fit_in_memories(request: FitRequest, stop: Stop) -> Fit:
             "for an element; weights in memories have the bytes of elements"
         )
     planned = _planned_beside_stack(request, stop)
-    layer_order = topological_order(network)
-    is_streamed, external = ends_of(layer_order, request.input, request.output)
-    table = StageTable(network, element_bytes=element_bytes, outside=external)
-    plan = planned.plan or layer_by_layer(layer_order, table, budget=stop).plan
+    table = request.table(network)
+    plan = planned.plan or layer_by_layer(topological_order(network), table, budget=stop).plan
     name = TWO_MEMORIES if planned.plan else WHOLE_LAYERS
     method = method_of(
         name,
@@ -379,7 +341,7 @@ def _fit_in_memories(request: FitRequest, stop: Stop) -> Fit:
         planned.traffic.nanoseconds,
         beside=request.beside,
     )
-    ends = _least_bytes(layer_order, table, is_streamed=is_streamed)
+    ends = _least_bytes(request, table)
     status, reason = (Status.FEASIBLE if planned.plan else Status.UNKNOWN), planned.reason
     home, beside = layout_of(memories).stack, request.beside
     if ends > sum(memory.size for memory in memories):
@@ -387,13 +349,12 @@ def _fit_in_memories(request: FitRequest, stop: Stop) -> Fit:
     elif home is not None and beside is not None and beside.bytes >= home.size:
         status = Status.INFEASIBLE
         reason = because(FitWhy.STACK, name=home.name, size=home.size, needed=beside.bytes)
-    return _answer_about(
+    return answer_about(
         [method],
         request,
         status,
         reason,
         lower_bound=ends,
-        ends=_ends(request, is_streamed=is_streamed),
         slow=planned.traffic,
     )
 
@@ -438,30 +399,27 @@ def _planned_beside_stack(request: FitRequest, stop: Stop) -> PlanInMemories:
 
 def _fit_with_state(request: FitRequest, stop: Stop) -> Fit:
     """Return the answer for a network with a state, whose frames are computed layer by layer."""
-    network, element_bytes = request.network, request.element_bytes
+    network = request.network
     if request.input == ROWS:
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state, and a frame of it comes as a whole; leave out "
             "the input by rows"
         )
-    results = network.results
-    read = {
-        name for layer in network.layers if layer not in network.outputs for name in layer.inputs
-    }
-    input_names = {layer.name for layer in network.inputs}
-    outside = input_names if request.input == EXTERNAL else set()
-    outside |= results - read - input_names if request.output == EXTERNAL else set()
-    stateful = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=stop)
-    table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
+    table = request.table(network)
+    plan_away = partial(
+        stateful_plan,
+        network,
+        element_bytes=request.element_bytes,
+        external=table.outside,
+        budget=stop,
+    )
+    stateful = plan_away()
     times = plan_times(table, request.platform, request.durations, request.bytes_of_parameter)
     time = None if times is None else times.of(stateful.plan)
     method = method_of(WHOLE_LAYERS, stateful.plan, network, time, beside=request.beside)
     slow, room = None, request.room
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
     if request.memories:
-        plan_away = partial(
-            stateful_plan, network, element_bytes=element_bytes, external=outside, budget=stop
-        )
         method, slow, lacking = state_in_memories(request, method, plan_away)
         plan = method.plan
         in_slow = sum(b.size for b in plan.buffers if b.persists and plan.is_in_slow_memory(b))
@@ -473,13 +431,12 @@ def _fit_with_state(request: FitRequest, stop: Stop) -> Fit:
         is_proved = room is not None and stateful.lower_bound > room
         status = Status.INFEASIBLE if is_proved else Status.UNKNOWN
         reason = because(FitWhy.STATE_TOO_LARGE, least=method.needed_ram)
-    return _answer_about(
+    return answer_about(
         [method],
         request,
         status,
         reason,
         lower_bound=stateful.plan.kept_bytes,
-        ends=(request.input, request.output),
         slow=slow,
     )
 
@@ -553,76 +510,3 @@ def _worth_showing(methods: Sequence[FitMethod]) -> Iterator[FitMethod]:
             yield method
         if is_in_front:
             fewest_macs = method.mac_ratio
-
-
-class GivenWhy(Why):
-    """Reasons for the answer about a loaded plan."""
-
-    CHECKED = "the loaded plan is valid for this network; no search"
-    CHECKED_PART = "the loaded plan is valid for layers {first}:{end} of this network; no search"
-    TOO_LARGE = "the loaded plan takes {needed} bytes of RAM, the limit is {ram}"
-
-
-def fit_of(
-    network: Network,
-    plan: StreamingPlan,
-    *,
-    ram: int | None = None,
-    flash: int | None = None,
-    platform: Platform | None = None,
-    durations: Mapping[str, Sequence[int]] | None = None,
-    beside: RamBeside | None = None,
-) -> Fit:
-    """Return whether a network fits with a loaded plan, and the predicted time if a platform is set.
-
-    The arguments are those of `fit`. Raises InvalidPlan, with the cause, if the plan is invalid for
-    this network.
-    """
-    require_carried_out(network, plan)
-    times = layer_times(network, plan, platform=platform, durations=durations)
-    request = FitRequest(
-        network=network,
-        ram=ram,
-        flash=flash,
-        element_bytes=plan.element_bytes,
-        platform=platform,
-        durations=durations,
-        beside=None if plan.memories else beside,  # memories have their sizes
-    )
-    time = None if times is None else sum(times.values())
-    method = method_of(GIVEN, plan, network, time, beside=request.beside)
-    status, reason = Status.FEASIBLE, because(GivenWhy.CHECKED)
-    if plan.layers is not None:
-        first, end = plan.layers
-        reason = because(GivenWhy.CHECKED_PART, first=first, end=end)
-    if not request.has_room_for(method):
-        status = Status.INFEASIBLE
-        least = method.needed_ram
-        reason = because(GivenWhy.TOO_LARGE, needed=least, ram=ram)
-    results = network.results
-    size = {buffer.tensor: buffer.size for buffer in plan.buffers if buffer.kind is Kind.WHOLE}
-    if plan.collects_input:  # another plan may take its rows as they come
-        size.pop(plan.groups[0].streamed_input or "")
-    inputs = {layer.name for layer in network.inputs}
-    ends = max(sum(size.get(name, 0) for name in names) for names in (inputs, results))
-    return _answer_about(
-        [method],
-        request,
-        status,
-        reason,
-        lower_bound=max(ends, plan.kept_bytes),
-        ends=_places(network, plan),
-    )
-
-
-def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
-    """Return where inputs and results are stored, as the options of `csdf fit` name it."""
-    external = {buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL}
-    inputs = {layer.name for layer in network.inputs}
-    output = EXTERNAL if external - inputs else RESIDENT
-    # An input by rows is streamed into the first group, or collected by a stage of its own.
-    is_streamed = plan.groups[0].streamed_input is not None and not plan.is_copied(0)
-    results_of_stages = {stage.result for group in plan.groups for stage in group.stages}
-    if is_streamed or inputs & results_of_stages:
-        return ROWS, output
-    return EXTERNAL if inputs & external else RESIDENT, output

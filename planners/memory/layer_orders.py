@@ -14,7 +14,7 @@ from cnn2csdf.network import Layer, Network
 from csdf.status import Ended
 from csdf.time_limit import Stop
 from planners.memory.order import topological_order
-from planners.memory.plain_plans import whole_tensors
+from planners.memory.stages import StageTable
 from planners.order.heuristics import breadth_first, random_order
 from planners.order.problem import OrderProblem, Step
 from planners.order.search import plan_order
@@ -37,15 +37,15 @@ RANDOM_LAYERS = 480
 
 
 def canonical_orders(
-    network: Network, *, element_bytes: int | None, external: frozenset[str], stop: Stop
+    network: Network, table: StageTable, stop: Stop
 ) -> tuple[list[Network], list[Network]]:
     """Return the network in layer orders that depend only on operators and inputs of its layers.
 
     The first list has the orders of the lowest peak, and depth first; the second has random orders
     and breadth first, if a section between separators is long. Row by row, any of them may need the
     fewest bytes. The orders do not depend on names or on the order of the file. The peak counts whole
-    tensors, without tensors in external memory. A chain has one order. stop: of the search for the
-    lowest peak. Raises KeyboardInterrupt if Ctrl-C ends this search.
+    tensors, by their bytes in the arena. A chain has one order. stop: of the search for the lowest
+    peak. Raises KeyboardInterrupt if Ctrl-C ends this search.
     """
     depth_first = depth_first_order(network)
     if is_chain(network):
@@ -53,13 +53,10 @@ def canonical_orders(
     rank = {name: number for number, name in enumerate(depth_first)}
     ends = (layer.name for layer in network.inputs)
     names = (*ends, *depth_first)
-    lifetimes = whole_tensors(network, element_bytes=element_bytes, external=external)
-    sizes = dict.fromkeys(names, 0)
-    sizes |= {buffer.name: buffer.size for buffer in lifetimes.buffers}
     results = network.results
     graph = OrderProblem(
         name=network.name,
-        sizes=sizes,
+        sizes={name: table.arena_bytes(name) for name in names},
         steps=tuple(
             Step(name=name, reads=tuple(dict.fromkeys(network.layer(name).inputs)), writes=(name,))
             for name in depth_first

@@ -41,7 +41,6 @@ from planners.memory.memory_plans import (
 from planners.memory.moved_weights import costs_of, layout_of
 from planners.memory.network_searches import methods_of_orders
 from planners.memory.order import topological_order
-from planners.memory.plain_plans import ends_of
 from planners.memory.request import FitRequest, plan_times
 from planners.memory.slow_bounds import (
     greedy_split,
@@ -50,7 +49,6 @@ from planners.memory.slow_bounds import (
     slow_bytes_of_whole_layers,
     subsets,
 )
-from planners.memory.stages import StageTable
 from planners.plan.plan import StreamingPlan
 from planners.rewrites.rematerialisation import executed_network
 
@@ -112,11 +110,8 @@ class PlanInMemories:
         network, layout = request.network, layout_of(request.memories)
         self._request, self._layout, self._stop = request, layout, stop
         self._layer_order = layer_order = topological_order(network)
-        self._is_streamed, external = ends_of(layer_order, request.input, request.output)
-        arriving = layer_order.at(0) if self._is_streamed else None
-        self._table = table = StageTable(
-            network, element_bytes=request.element_bytes, outside=external
-        )
+        arriving = layer_order.at(0) if request.is_streamed else None
+        self._table = table = request.table(network)
         times = plan_times(table, request.platform, request.durations, None)
         self._costs = costs_of(layout, layer_order, table, request.platform, times)
         names = (*layer_order.layers, *layer_order.others)
@@ -124,11 +119,10 @@ class PlanInMemories:
         self._sizes |= {} if arriving is None else {arriving: 0}
         fast, self._trained = layout.capacity, sum(self._costs.sizes.values())
         self._weight_bound = max(0, self._trained - fast)
-        self._bound = least_slow_bytes(layer_order, table, fast, without={*external, arriving})
+        self._bound = least_slow_bytes(layer_order, table, fast, without={*table.outside, arriving})
         self._bound += self._weight_bound
-        if not (
-            external or self._is_streamed
-        ):  # of these, layers may read an input again at no cost
+        # Layers may read inputs that are external or arrive row by row again at no cost.
+        if not table.outside and arriving is None:
             self._bound += least_waiting_bytes(layer_order, table, fast)
         self._candidates = partial(
             GroupCandidates, fast=fast, costs=self._costs, arriving=arriving, stop=stop
@@ -232,9 +226,7 @@ class PlanInMemories:
         request, table, layout = self._request, self._table, self._layout
         homes = [memory.size for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds)]
         single = replace(request, memories=(), ram=max(homes), beside=None)
-        methods, ended = methods_of_orders(
-            single, table.outside, self._stop.question(1.0), is_streamed=self._is_streamed
-        )
+        methods, ended = methods_of_orders(single, self._stop.question(1.0))
         if ended is not None and not ended.has(Ended.EFFORT):
             self.reason = because(MemoriesWhy.BY_THEN, end=ended)
         plans = []

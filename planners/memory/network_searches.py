@@ -22,7 +22,6 @@ from planners.memory.layer_orders import SEARCHED_ORDER, canonical_orders, is_ch
 from planners.memory.order import topological_order
 from planners.memory.request import FitRequest
 from planners.memory.search import PlanSearch
-from planners.memory.stages import StageTable
 from planners.plan.plan import Span
 from planners.rewrites.concatenation_inputs import input_spans, layers_in_parts
 from planners.rewrites.rematerialisation import executed_network
@@ -39,24 +38,23 @@ INPUTS_SHARE = 0.5  # of the effort, for layers that are computed for each input
 
 
 def methods_of_orders(
-    request: FitRequest,
-    external: frozenset[str],
-    stop: Stop,
-    *,
-    is_streamed: bool,
-    is_hopeless: bool = False,
+    request: FitRequest, stop: Stop, *, is_hopeless: bool = False
 ) -> tuple[list[FitMethod], Reason | None]:
     """Return the plans of all searched layer orders, and the reason if the budget ended a search.
 
     The network is searched first, then the network where layers after a concatenation are computed
     for each input of it; so no answer is larger than without these copies.
 
-    external: tensors in other memory. is_hopeless: whether no plan can fit; one short search suffices.
+    is_hopeless: whether no plan can fit; one short search suffices.
     """
     network = request.network
-    orders = _OrderSearches(request, external, is_streamed=is_streamed)
-    if request.order != SEARCHED_ORDER or is_hopeless or is_chain(network):
-        search = orders.completed(network, stop, is_hopeless=is_hopeless)
+    if is_hopeless:
+        short = replace(request, labels=request.labels[:1])
+        search = _OrderSearches(short).searched(network, stop)
+        return search.methods, search.ended
+    orders = _OrderSearches(request)
+    if request.order != SEARCHED_ORDER or is_chain(network):
+        search = orders.completed(network, stop)
         return search.methods, search.ended
     methods, ended = orders.methods(stop)
     # Measured durations are of the layers of the network, and so of none of the copies.
@@ -65,7 +63,7 @@ def methods_of_orders(
         return methods, ended
     rewritten = replace(request, network=executed_network(network, spans))
     parts = layers_in_parts(network, rewritten.network)
-    orders = _OrderSearches(rewritten, external, is_streamed=is_streamed, parts=parts)
+    orders = _OrderSearches(rewritten, parts=parts)
     copied, ended_in_copies = orders.methods(stop.question(INPUTS_SHARE), known=methods)
     methods = _of_both_orders(methods, [_with_spans(method, spans) for method in copied])
     # The end of INPUTS_SHARE is no early end of the search.
@@ -86,17 +84,9 @@ def _with_spans(method: FitMethod, spans: tuple[Span, ...]) -> FitMethod:
 class _OrderSearches:
     """Searches for the plans of a network, each in one order of its layers."""
 
-    def __init__(
-        self,
-        request: FitRequest,
-        external: frozenset[str],
-        *,
-        is_streamed: bool,
-        parts: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, request: FitRequest, *, parts: frozenset[str] = frozenset()) -> None:
         """Set the request. parts: layers that are not copied, as of TopologicalOrder."""
-        self._request, self._external, self._parts = request, external, parts
-        self._is_streamed = is_streamed
+        self._request, self._parts = request, parts
 
     def methods(
         self, stop: Stop, known: Sequence[FitMethod] = ()
@@ -130,8 +120,7 @@ class _OrderSearches:
         network = self._request.network
         first, later = canonical_orders(
             network,
-            element_bytes=self._request.element_bytes,
-            external=self._external,
+            self._request.table(network),
             stop=stop.question(ORDER_SHARE),
         )
         if known:
@@ -159,30 +148,24 @@ class _OrderSearches:
             ended = search.ended if search.is_interrupted else ended or search.ended
         return ended
 
-    def completed(self, ordered: Network, stop: Stop, *, is_hopeless: bool = False) -> PlanSearch:
-        """Return the completed search of the network in a layer order."""
-        search = self._with_baselines(ordered, stop, is_hopeless=is_hopeless)
-        search.run()
-        room, least = self._request.room, min(method.with_state for method in search.methods)
-        has_room = room is None or is_hopeless or least <= room
+    def completed(self, ordered: Network, stop: Stop) -> PlanSearch:
+        """Return the search of the network in a layer order; without a RAM limit if no plan fits."""
+        search = self.searched(ordered, stop)
+        has_room = any(map(self._request.has_room_for, search.methods))
         if not has_room and not search.is_interrupted:
             search.run_without_ram(stop.question(1.0))
         return search
 
-    def _with_baselines(
-        self, ordered: Network, stop: Stop, *, is_hopeless: bool = False
-    ) -> PlanSearch:
+    def searched(self, ordered: Network, stop: Stop) -> PlanSearch:
+        """Return the search of the network in a layer order, within the RAM limit."""
+        search = self._with_baselines(ordered, stop)
+        search.run()
+        return search
+
+    def _with_baselines(self, ordered: Network, stop: Stop) -> PlanSearch:
         """Return the search of the network in a layer order, with the two baselines planned."""
-        request = self._request
-        table = StageTable(ordered, element_bytes=request.element_bytes, outside=self._external)
-        search = PlanSearch(
-            request,
-            replace(topological_order(ordered, carries=True), parts=self._parts),
-            table,
-            is_streamed=self._is_streamed,
-            labels=request.labels[:1] if is_hopeless else request.labels,
-            stop=stop,
-        )
+        layer_order = replace(topological_order(ordered, carries=True), parts=self._parts)
+        search = PlanSearch(self._request, layer_order, self._request.table(ordered), stop=stop)
         search.plan_baselines()
         return search
 

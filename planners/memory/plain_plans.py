@@ -44,21 +44,17 @@ ROWS_ARENA = "row by row, one arena"
 ROWS_SEPARATE = "row by row, separate buffers"
 
 
-def ends_of(layer_order: TopologicalOrder, source: str, output: str) -> tuple[bool, frozenset[str]]:
-    """Return whether the input arrives row by row, and the tensors in the caller's memory.
+def external_tensors(network: Network, source: str, output: str) -> frozenset[str]:
+    """Return the tensors in the caller's memory. source: of INPUTS, output: of OUTPUT_MEMORIES.
 
-    source: of INPUTS, output: of OUTPUT_MEMORIES.
-
-    Only a single input that is not an output as well can arrive row by row; otherwise inputs are
-    resident. Outputs that layers read are resident.
+    Results that layers read are resident, and so are results that are inputs, unless all inputs are
+    external.
     """
-    read = {
-        name for layer in layer_order.layers for name in layer_order.network.layer(layer).inputs
-    }
-    can_stream = not layer_order.others and layer_order.at(0) not in layer_order.results
-    inputs = {layer_order.at(0), *layer_order.others} if source == EXTERNAL else set()
-    outputs = layer_order.results - read if output == EXTERNAL else set()
-    return source == ROWS and can_stream, frozenset(inputs | outputs)
+    read = {name for layer in network.layers if not layer.is_output for name in layer.inputs}
+    inputs = {layer.name for layer in network.inputs}
+    external = inputs if source == EXTERNAL else set()
+    results = network.results - read - inputs if output == EXTERNAL else set()
+    return frozenset(external | results)
 
 
 def whole_tensors(
@@ -385,7 +381,7 @@ def memory_comparison(
     if network.keeps_state:
         return _stateful_comparison(network, durations, element_bytes, core, budget)
     layer_order = topological_order(network)
-    _, outside = ends_of(layer_order, ROWS, EXTERNAL)
+    outside = external_tensors(network, ROWS, EXTERNAL)
     is_streamed = not layer_order.results & {layer_order.at(0), *layer_order.others}
     resident, streamed = (
         StageTable(network, element_bytes=element_bytes, outside=external)

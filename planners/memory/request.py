@@ -28,6 +28,7 @@ from planners.memory.answer import (
     INPUTS,
     OUTPUT_MEMORIES,
     RESIDENT,
+    ROWS,
     SEARCHED,
     SEARCHED_FIRST,
     FitMethod,
@@ -35,6 +36,7 @@ from planners.memory.answer import (
 from planners.memory.labels import WIDTHS
 from planners.memory.layer_orders import ORDERS, SEARCHED_ORDER
 from planners.memory.moved_weights import layout_of
+from planners.memory.plain_plans import external_tensors
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes, measured_work
 from planners.plan.plan import Memory
@@ -97,6 +99,22 @@ class FitRequest:
                 "of flash; give read and write, such as psram=2MB:slow:read=0.5:write=0.5, or a "
                 "platform that is a board"
             )
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the input arrives row by row: a single input can, if it is not a result as well."""
+        inputs = {layer.name for layer in self.network.inputs}
+        return self.input == ROWS and len(inputs) == 1 and not inputs & self.network.results
+
+    @property
+    def input_memory(self) -> str:
+        """The memory of the inputs; they are resident if they cannot arrive row by row."""
+        return RESIDENT if self.input == ROWS and not self.is_streamed else self.input
+
+    def table(self, network: Network) -> StageTable:
+        """Return the table of the stages of the network, whose layers may be reordered or copied."""
+        external = external_tensors(network, self.input, self.output)
+        return StageTable(network, element_bytes=self.element_bytes, outside=external)
 
     @property
     def bytes_of_parameter(self) -> int | None:

@@ -107,26 +107,19 @@ class PlanSearch:
         layer_order: TopologicalOrder,
         table: StageTable,
         *,
-        is_streamed: bool,
-        labels: Sequence[int],
         stop: Stop,
     ) -> None:
-        """Set the request, and the execution order with its table.
-
-        is_streamed: whether the input arrives row by row.
-        labels: limit on the labels of a state, for each successive search.
-        stop: effort limit of the search.
-        """
+        """Set the request, and the execution order with its table. stop: effort limit of the search."""
         self.methods: list[FitMethod] = []
         # Of plans in `methods`, by their identity.
         self._chains: dict[int, tuple[JoinedMoves, ...]] = {}
         self.ended: Reason | None = None
         self._layer_order, self._table = layer_order, table
-        self._is_streamed = is_streamed
+        self._is_streamed = request.is_streamed
         self._spaces = {
             name: moves for name, moves in self._all_spaces() if name in request.searched
         }
-        self._widths = labels
+        self._widths = request.labels
         self._ram = None if request.room is None else max(0, request.room)
         self._beside = request.beside
         self._times = plan_times(

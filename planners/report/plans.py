@@ -17,7 +17,7 @@ from csdf.time_limit import Stop
 from planners.memory.alternatives import answer_with_alternatives
 from planners.memory.answer import Fit, FitMethod
 from planners.memory.command.beside import checked_fit
-from planners.memory.fit import layer_times
+from planners.memory.loaded_plan import layer_times
 from planners.memory.request import FitRequest
 from planners.plan.plan import Kind, Mode, PlannedGroup, Stage, StreamingPlan
 from planners.plan.text import worked_part

@@ -45,7 +45,7 @@ from planners.memory.alternatives import answer_with_alternatives
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, ram_parts_in_words, taken
 from planners.memory.command.main import memories_of_options
-from planners.memory.fit import fit_of
+from planners.memory.loaded_plan import fit_of
 from planners.memory.request import fit_request
 from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import require_own

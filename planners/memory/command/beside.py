@@ -19,8 +19,9 @@ from csdf.time_limit import Stop
 from csdf.units import nanoseconds_in_words, needed_bytes_in_words
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit
 from planners.memory.command.main import EFFORT
-from planners.memory.fit import fit, fit_of
+from planners.memory.fit import fit
 from planners.memory.labels import WIDTHS
+from planners.memory.loaded_plan import fit_of
 from planners.memory.several_networks import Together
 from planners.plan.plan import StreamingPlan
 

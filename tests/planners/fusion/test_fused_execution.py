@@ -21,7 +21,7 @@ from planners.code.library import library
 from planners.fusion.groups import configuration, group_of
 from planners.fusion.planning import fusion_plan
 from planners.memory.answer import GroupMode, ScratchCount
-from planners.memory.fit import fit_of
+from planners.memory.loaded_plan import fit_of
 from planners.memory.order import chain_of
 from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out

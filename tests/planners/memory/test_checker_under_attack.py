@@ -18,7 +18,7 @@ from planners.code.frames import random_frame
 from planners.code.library import library
 from planners.code.several import Member
 from planners.memory.answer import EXTERNAL, RESIDENT
-from planners.memory.fit import fit_of
+from planners.memory.loaded_plan import fit_of
 from planners.memory.several_networks import Together, run_frames
 from planners.plan.checker import require_apart
 from planners.plan.computing import ModelComputing

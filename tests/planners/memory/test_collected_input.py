@@ -13,8 +13,9 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.cli.main import main
 from csdf.errors import UnreadableFile
 from planners.memory.answer import RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS
-from planners.memory.fit import fit, fit_of
+from planners.memory.fit import fit
 from planners.memory.labels import front
+from planners.memory.loaded_plan import fit_of
 from planners.plan.carried_out import require_carried_out
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.code.compiling import libraries, needs_compiler, run_all

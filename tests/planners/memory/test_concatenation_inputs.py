@@ -17,7 +17,8 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from csdf.time_limit import Stop
 from planners.memory.answer import SEARCHED
-from planners.memory.fit import fit, layer_times
+from planners.memory.fit import fit
+from planners.memory.loaded_plan import layer_times
 from planners.memory.search import PlanSearch
 from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out

@@ -3,7 +3,8 @@
 import pytest
 
 from cnn2csdf.streams import as_stream
-from planners.memory.fit import fit, fit_of
+from planners.memory.fit import fit
+from planners.memory.loaded_plan import fit_of
 from tests.cnn2csdf.test_streams import keyword_spotter
 
 

@@ -17,7 +17,8 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import CsdfError, ExecutionError, InvalidPlan, UnreadableFile
 from planners.memory.answer import INPUTS, SEARCHED
-from planners.memory.fit import fit, fit_of
+from planners.memory.fit import fit
+from planners.memory.loaded_plan import fit_of
 from planners.memory.stages import StageTable
 from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import PlanMachine

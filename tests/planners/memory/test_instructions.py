@@ -18,7 +18,8 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import CsdfError
 from planners.memory.answer import LINES, PLAIN, SEARCHED, STRIPS, TWICE
-from planners.memory.fit import fit, layer_times
+from planners.memory.fit import fit
+from planners.memory.loaded_plan import layer_times
 from planners.memory.stages import StageTable
 from planners.memory.times import frame_loops, group_loops, stage_loops
 from planners.plan.plan import Stage

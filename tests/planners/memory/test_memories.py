@@ -17,7 +17,8 @@ from csdf.errors import CsdfError, InvalidPlan
 from csdf.time_limit import Stop
 from planners.memory import fit as fit_module
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
-from planners.memory.fit import fit, fit_of
+from planners.memory.fit import fit
+from planners.memory.loaded_plan import fit_of
 from planners.memory.memories import planned_in_memories
 from planners.memory.request import fit_request
 from planners.memory.several_networks import run_plan

@@ -90,8 +90,7 @@ def shuffled_branches():
 
 
 def canonical(network):
-    terms = {"element_bytes": 1, "external": frozenset(), "stop": Stop(effort=1)}
-    first, others = canonical_orders(network, **terms)
+    first, others = canonical_orders(network, StageTable(network, element_bytes=1), Stop(effort=1))
     return [tuple(layer.name for layer in ordered.layers) for ordered in (*first, *others)]
 
 
@@ -265,8 +264,9 @@ def test_a_long_section_with_one_branch_has_no_random_order():
         last = builder.add(op.Activation(function="relu"), last)
     side = builder.add(op.Activation(function="tanh"), image)
     builder.output(builder.add(op.Concatenation(axis=0), side, last, name="joined"))
-    options = {"element_bytes": 1, "external": frozenset(), "stop": Stop(effort=1)}
-    assert canonical_orders(builder.network(), **options)[1] == []
+    network = builder.network()
+    table = StageTable(network, element_bytes=1)
+    assert canonical_orders(network, table, Stop(effort=1))[1] == []
 
 
 def test_a_chain_has_no_other_order():
@@ -275,8 +275,9 @@ def test_a_chain_has_no_other_order():
     for _ in range(3):
         last = builder.add(op.Activation(function="relu"), last)
     builder.output(last)
-    options = {"element_bytes": 1, "external": frozenset(), "stop": Stop(steps=0)}
-    assert canonical_orders(builder.network(), **options) == ([builder.network()], [])
+    network = builder.network()
+    table = StageTable(network, element_bytes=1)
+    assert canonical_orders(network, table, Stop(steps=0)) == ([network], [])
 
 
 def test_an_unknown_order_is_refused():

@@ -28,7 +28,8 @@ from planners.code.library import write_library
 from planners.code.several import Member, combined_libraries
 from planners.code.sources import library_sources
 from planners.memory.alternatives import fit_with_alternatives
-from planners.memory.fit import fit, fit_of, slow_front
+from planners.memory.fit import fit, slow_front
+from planners.memory.loaded_plan import fit_of
 from planners.memory.memory_plans import in_fast_memory
 from planners.memory.moved_weights import layout_of
 from planners.memory.request import fit_request
