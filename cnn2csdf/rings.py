@@ -54,6 +54,15 @@ class StateRing(NamedTuple):
     following: str
 
 
+class RingLayers(NamedTuple):
+    """The layers of a ring buffer of rows, as `StateRing` names them."""
+
+    previous: Layer
+    new: Layer
+    window: Layer
+    following: Layer
+
+
 def rings_of(network: Network) -> dict[str, StateRing]:
     """Return the variables of a network that are rings, by the layer of their window."""
     consumers = network.consumers
@@ -68,18 +77,18 @@ def _ring(
 ) -> StateRing | None:
     """The ring of a variable, from the layers that read and write it; None if it has another form."""
     window = network.layer(following.inputs[0])
-    if (
-        window.operator == op.Concatenation(axis=ROWS)
-        and not window.epilogue
-        and window.shape.is_map
-        and len(window.inputs) == 2
-        and window.inputs[0] == previous.name != window.inputs[1]
+    if window.operator != op.Concatenation(axis=ROWS) or len(window.inputs) != 2:
+        return None
+    first, new = map(network.layer, window.inputs)
+    is_ring = (
+        first == previous != new
         and consumers[previous.name] == (window.name,)
-        and window.inputs[1] not in network.initial_states
-        and len({network.layer(name).quantization for name in (*window.inputs, window.name)}) == 1
-    ):
-        return StateRing(previous.name, window.inputs[1], window.name, following.name)
-    return None
+        and new.name not in network.initial_states
+        and window.shape.is_map
+        and not window.epilogue
+        and previous.quantization == new.quantization == window.quantization
+    )
+    return StateRing(previous.name, new.name, window.name, following.name) if is_ring else None
 
 
 def _following(draft: Draft, layer: Layer) -> Layer | None:
@@ -89,11 +98,11 @@ def _following(draft: Draft, layer: Layer) -> Layer | None:
     return next(following for previous, following in draft.network.variables if previous == layer)
 
 
-def _ring_of(draft: Draft, layer: Layer) -> StateRing | None:
+def _ring_of(draft: Draft, layer: Layer) -> RingLayers | None:
     """The ring of a variable, from the layer that reads it."""
-    if (following := _following(draft, layer)) is None:
-        return None
-    return _ring(draft.network, draft.consumers, layer, following)
+    following = _following(draft, layer)
+    ring = following and _ring(draft.network, draft.consumers, layer, following)
+    return RingLayers(*map(draft.layer, ring)) if ring else None
 
 
 def with_rings(model: Model) -> Model:
@@ -288,35 +297,37 @@ def heads_as_columns(draft: Draft, layer: Layer) -> Edit | None:
     """
     if (ring := _ring_of(draft, layer)) is None:
         return None
-    previous, new, window, following = map(draft.layer, ring)
-    state = draft.network.initial_states[previous.name]
+    window = ring.window
+    state = draft.network.initial_states[ring.previous.name]
     operators = [reader.operator for reader in draft.readers(window.name)]
     if state.begin is None or not any(
         operator.axis_order is not None or operator == op.MatrixProduct() for operator in operators
     ):
         return None
     state_shape, new_shape, window_shape = (
-        Shape(dims=layer.shape.dims[::-1]) for layer in (previous, new, window)
+        Shape(dims=layer.shape.dims[::-1]) for layer in (ring.previous, ring.new, window)
     )
     state = replace(state, dims=state_shape.dims)
     transposition = replace(window, operator=op.Transpose(permutation=(2, 1, 0)), stored=())
     new_transposed = replace(
         transposition,
         name=draft.new_name(f"{window.name} new"),
-        inputs=(new.name,),
+        inputs=(ring.new.name,),
         shape=new_shape,
     )
     rows = replace(
         window,
         name=draft.new_name(f"{window.name} rows"),
-        inputs=(previous.name, new_transposed.name),
+        inputs=(ring.previous.name, new_transposed.name),
         shape=window_shape,
     )
     return Edit(
         layers={
-            previous.name: (replace(previous, operator=state, shape=state_shape),),
+            layer.name: (replace(ring.previous, operator=state, shape=state_shape),),
             window.name: (new_transposed, rows, replace(transposition, inputs=(rows.name,))),
-            following.name: (replace(following, inputs=(rows.name,), shape=window_shape),),
+            ring.following.name: (
+                replace(ring.following, inputs=(rows.name,), shape=window_shape),
+            ),
         }
     )
 
@@ -377,9 +388,9 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     sliced, readers = previous, draft.readers(previous.name)
     shortened = [previous]
     if not _unread_rows(readers) and (ring := _ring_of(draft, previous)) is not None:
-        sliced = draft.layer(ring.window)
+        sliced = ring.window
         readers = _readers_of_window(draft, ring)
-        shortened = [previous, sliced, draft.layer(ring.following)]
+        shortened = [previous, sliced, ring.following]
     unread = _unread_rows(readers)
     if not 0 < unread < previous.shape.rows:
         return None
@@ -403,9 +414,10 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     return Edit(layers=layers, sources=sources, weights=weights)
 
 
-def _readers_of_window(draft: Draft, ring: StateRing) -> list[Layer]:
+def _readers_of_window(draft: Draft, ring: RingLayers) -> list[Layer]:
     """The layers that read the window of a ring in this frame."""
-    return [layer for layer in draft.readers(ring.window) if layer.name != ring.following]
+    readers = draft.readers(ring.window.name)
+    return [layer for layer in readers if layer.name != ring.following.name]
 
 
 def _unread_rows(readers: Sequence[Layer]) -> int:
@@ -453,59 +465,53 @@ def split_by_readers(draft: Draft, layer: Layer) -> Edit | None:
     readers = _readers_of_window(draft, ring)
     if not _read_disjoint_channels(readers):
         return None
-    arrays, weights = draft.arrays(ring.previous), {}
-    until_windows: list[Layer] = []
-    following: list[Layer] = []
-    for number, reader in enumerate(readers):
-        previous, new, window, next_layer = _ring_of_part(draft, ring, number, reader)
-        until_windows += [previous, new, window]
-        following.append(next_layer)
+    arrays, weights = draft.arrays(layer.name), {}
+    parts = [_ring_of_part(draft, ring, number, reader) for number, reader in enumerate(readers)]
+    for part, reader in zip(parts, readers, strict=True):
         channels = reader.operator.sliced_range
         if arrays and channels is not None:
             initial = arrays["initial"][channels.start : channels.stop]
-            weights[previous.name] = {"initial": initial}
-    removed = (ring.previous, *(reader.name for reader in readers))
+            weights[part.previous.name] = {"initial": initial}
+    until_windows = [tensor for part in parts for tensor in (part.previous, part.new, part.window)]
     return Edit(
         layers={
-            **dict.fromkeys(removed, ()),
-            ring.window: tuple(until_windows),
-            ring.following: tuple(following),
+            **dict.fromkeys((layer.name, *(reader.name for reader in readers)), ()),
+            ring.window.name: tuple(until_windows),
+            ring.following.name: tuple(part.following for part in parts),
         },
         weights=weights,
     )
 
 
-def _ring_of_part(
-    draft: Draft, ring: StateRing, number: int, reader: Layer
-) -> tuple[Layer, Layer, Layer, Layer]:
-    """The layers of a ring of the channels that a reader slices: previous, new, window, next.
+def _ring_of_part(draft: Draft, ring: RingLayers, number: int, reader: Layer) -> RingLayers:
+    """The ring of the channels that a reader slices.
 
-    The window has the name of the reader, and replaces it. number: of the reader, for the other names.
+    Its window has the name of the reader, and replaces the reader. number: of the reader, for the other
+    names.
     """
-    whole_previous, whole_new, whole_window, whole_following = map(draft.layer, ring)
     channels, part = reader.shape.channels, f"part {number}"
-    state = draft.network.initial_states[ring.previous]
+    state = draft.network.initial_states[ring.previous.name]
     variable = _new_variable(draft, f"{state.variable}, {part}")
-    previous_dims = (channels, *whole_previous.shape.dims[1:])
-    new_dims = (channels, *whole_new.shape.dims[1:])
+    previous_dims = (channels, *ring.previous.shape.dims[1:])
+    new_dims = (channels, *ring.new.shape.dims[1:])
     previous = replace(
-        whole_previous,
-        name=draft.new_name(f"{ring.previous}, {part}"),
+        ring.previous,
+        name=draft.new_name(f"{ring.previous.name}, {part}"),
         operator=replace(state, dims=previous_dims, variable=variable),
         shape=Shape(dims=previous_dims),
     )
-    new_name = draft.new_name(f"{ring.new}, {part} of {ring.window}")
-    new = layer_after(whole_new, new_name, reader.operator, Shape(dims=new_dims))
+    new_name = draft.new_name(f"{ring.new.name}, {part} of {ring.window.name}")
+    new = layer_after(ring.new, new_name, reader.operator, Shape(dims=new_dims))
     inputs = previous.name, new.name
-    window = replace(whole_window, name=reader.name, inputs=inputs, shape=reader.shape)
+    window = replace(ring.window, name=reader.name, inputs=inputs, shape=reader.shape)
     following = replace(
-        whole_following,
-        name=draft.new_name(f"{ring.following}, {part}"),
+        ring.following,
+        name=draft.new_name(f"{ring.following.name}, {part}"),
         operator=Next(variable=variable),
         inputs=(window.name,),
         shape=window.shape,
     )
-    return previous, new, window, following
+    return RingLayers(previous, new, window, following)
 
 
 def sequence_by_rows(draft: Draft, layer: Layer) -> Edit | None:
@@ -549,8 +555,7 @@ def with_accumulators(draft: Draft, previous: Layer) -> Edit | None:
     """
     if (ring := _ring_of(draft, previous)) is None:
         return None
-    _, new, window, following = map(draft.layer, ring)
-    readers = _readers_of_window(draft, ring)
+    readers, new, window = _readers_of_window(draft, ring), ring.new, ring.window
     if len(readers) != 1:
         return None
     (layer,) = readers
@@ -574,7 +579,7 @@ def with_accumulators(draft: Draft, previous: Layer) -> Edit | None:
     stored = with_matrix_renamed(layer, f"columns of {window.shape} in memory")
     return Edit(
         layers={
-            **dict.fromkeys((previous.name, window.name, following.name), ()),
+            **dict.fromkeys((previous.name, window.name, ring.following.name), ()),
             layer.name: (replace(layer, operator=operator, inputs=(new.name,), stored=stored),),
         },
         weights={layer.name: with_columns(arrays, order)} if arrays else {},
