@@ -21,14 +21,16 @@ matrix as a feature map, pixels in another order, tokens in one column, or the d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.index_maps import (
     Digit,
+    DimDigits,
     IndexMap,
     NoIndexMap,
     covering_digits,
@@ -38,7 +40,6 @@ from cnn2csdf.index_maps import (
     identity_map,
     memory_digits,
     merged,
-    pixel_digits,
     split_digits,
     whole_axis,
 )
@@ -51,10 +52,44 @@ Dim = TypeVar("Dim")
 
 
 class MappedTensor(NamedTuple):
-    """A tensor of the file on a feature map: the layer that produces the map, and the index map."""
+    """A tensor of the file on a feature map.
+
+    layer: produces the feature map. shape: of the feature map. index_map: the digits of each dim of
+    the tensor.
+    """
 
     layer: str
+    shape: Shape
     index_map: IndexMap
+
+    @property
+    def all_rows(self) -> DimDigits:
+        """The digits of a dim that is all rows of the map."""
+        return whole_axis("Y", self.shape.height)
+
+    @property
+    def all_columns(self) -> DimDigits:
+        """The digits of a dim that is all columns of the map."""
+        return whole_axis("X", self.shape.width)
+
+    @property
+    def all_channels(self) -> DimDigits:
+        """The digits of a dim that is all channels of the map."""
+        return whole_axis("C", self.shape.channels)
+
+    @property
+    def all_pixels(self) -> DimDigits:
+        """The digits of a dim that enumerates the pixels of the map, row by row."""
+        return (*self.all_rows, *self.all_columns)
+
+    @property
+    def is_in_memory_order(self) -> bool:
+        """Whether the elements are in the order of memory: a view of the map gives the tensor."""
+        return merged(flattened(in_memory_order(self.index_map))) == memory_digits(self.shape)
+
+    def with_dim(self, axis: int, dim: DimDigits) -> IndexMap:
+        """Return the index map with other digits for one of the dims of the tensor."""
+        return (*self.index_map[:axis], dim, *self.index_map[axis + 1 :])
 
 
 class TokenDraft(Draft):
@@ -99,15 +134,19 @@ class TokenDraft(Draft):
             moved = replace(layer, epilogue=tuple(remaining))
             self.put(moved, first, [tensor.layer], tensor.index_map)
         tensor = self.mapped[layer.name]
-        shape = self.shape_of(tensor)
-        is_image = shape.height > 1 and shape.width > 1
-        if is_image and tensor.index_map == (pixel_digits(shape), whole_axis("C", shape.channels)):
+        is_image = tensor.shape.height > 1 and tensor.shape.width > 1
+        if is_image and tensor.index_map == (tensor.all_pixels, tensor.all_channels):
             self.mapped[layer.name] = self._viewed_as_rows(tensor.layer, layer.shape.dims)
 
     def _viewed_as_rows(self, source: str, matrix: Dims) -> MappedTensor:
         """Add a view of a layer's result that has a token of a matrix in each row."""
         dims, index_map = token_rows(matrix)
-        return MappedTensor(self.put_move_after(source, op.View(dims=dims), "as rows"), index_map)
+        view = self.put_move_after(source, op.View(dims=dims), "as rows")
+        return self.result_of(view, index_map)
+
+    def result_of(self, layer: str, index_map: IndexMap) -> MappedTensor:
+        """Return a tensor on the feature map that a rewritten layer computes."""
+        return MappedTensor(layer, self.layers[layer].shape, index_map)
 
     def put(
         self,
@@ -126,7 +165,7 @@ class TokenDraft(Draft):
         """
         self.put_copy(layer, layer.name, operator, inputs, weights=weights, stored=stored)
         if index_map is not None:
-            self.mapped[layer.name] = MappedTensor(layer.name, index_map)
+            self.mapped[layer.name] = self.result_of(layer.name, index_map)
 
     def put_copy(
         self,
@@ -173,9 +212,8 @@ class TokenDraft(Draft):
     def put_unchanged(self, layer: Layer) -> None:
         """Add a layer in the dims of the file."""
         self.put(layer, layer.operator, [self.in_file_dims(source) for source in layer.inputs])
-        dims = layer.shape.dims
         if layer.shape.is_map:
-            self.mapped[layer.name] = MappedTensor(layer.name, identity_map(dims))
+            self.mapped[layer.name] = self.result_of(layer.name, identity_map(layer.shape.dims))
 
     def in_file_dims(self, name: str) -> str:
         """Return a layer that produces a tensor in the dims of the file; add moves as needed.
@@ -186,15 +224,15 @@ class TokenDraft(Draft):
         tensor, dims = self.mapped.get(name), self.network.layer(name).shape.dims
         if tensor is None:
             return name
-        shape = self.layers[tensor.layer].shape
-        if len(dims) == 3 and tensor.index_map == identity_map(dims) and shape.dims == dims:
+        if tensor.shape.dims == dims and tensor.index_map == identity_map(dims):
             return tensor.layer
-        if is_in_memory_order(tensor.index_map, shape):
+        if tensor.is_in_memory_order:
             return self.put_move_after(tensor.layer, op.View(dims=dims), "x".join(map(str, dims)))
-        if len(dims) == 3 and tensor.index_map[0] == whole_axis("C", shape.channels):
+        if len(dims) == 3 and tensor.index_map[0] == tensor.all_channels:
+            _, height, width = dims
             positions = flattened(tensor.index_map[1:])
-            return self.put_reordered(tensor, positions, (dims[1], dims[2]))
-        digits = digits_by_axis(tensor.index_map, shape)
+            return self.put_reordered(tensor, positions, height=height, width=width)
+        digits = digits_by_axis(tensor.index_map, tensor.shape)
         permutation = tuple(digits.index(digit) for dim in tensor.index_map for digit in dim)
         split = self.put_move_after(tensor.layer, op.Reshape(dims=digit_sizes(digits)), "cut")
         permuted = self.put_move_after(split, op.Transpose(permutation=permutation), "turned")
@@ -226,12 +264,8 @@ class TokenDraft(Draft):
         if operator is not None:
             name = self.new_name(f"{layer.name} once")
             self.put_copy(layer, name, operator, [tensor.layer])
-            tensor = MappedTensor(name, tensor.index_map)
+            tensor = self.result_of(name, tensor.index_map)
         self.unrepeated[layer.name] = tensor
-
-    def shape_of(self, tensor: MappedTensor) -> Shape:
-        """Return the shape of the feature map that holds a tensor."""
-        return self.layers[tensor.layer].shape
 
     def with_token_rows(self, name: str) -> MappedTensor:
         """Return a tensor whose last dim is contiguous in memory, and whose other dims are in order.
@@ -242,72 +276,93 @@ class TokenDraft(Draft):
         """
         tensor = self.on_map(name)
         *leading_dims, last_dim = tensor.index_map
-        shape = self.shape_of(tensor)
-        possible_last_dims = {
-            whole_axis("C", shape.channels),
-            (*whole_axis("X", shape.width), *whole_axis("C", shape.channels)),
-        }
-        if last_dim not in possible_last_dims:
+        order_of_tokens = merged(flattened(leading_dims))
+        if last_dim == tensor.all_channels:
+            is_in_order = order_of_tokens == tensor.all_pixels
+            return tensor if is_in_order else self.reordered_into_rows(name)
+        if last_dim != (*tensor.all_columns, *tensor.all_channels):
             raise NoIndexMap
-        has_columns = last_dim != whole_axis("C", shape.channels)
-        memory_order = whole_axis("Y", shape.height) if has_columns else pixel_digits(shape)
-        if merged(flattened(leading_dims)) == memory_order:
-            return tensor
-        if has_columns:
+        if order_of_tokens != tensor.all_rows:
             raise NoIndexMap
-        return self.reordered_into_rows(name)
+        return tensor
 
     def reordered_into_rows(self, name: str) -> MappedTensor:
         """Add a reordering of the pixels of a tensor into rows, in the order of its dims."""
         tensor = self.mapped[name]
         positions = [digit for digit in flattened(tensor.index_map) if digit.axis != "C"]
         count = dim_size(positions)
-        reordered = self.put_reordered(tensor, positions, (count, 1))
+        reordered = self.put_reordered(tensor, positions, height=count, width=1)
         rows = split_digits((Digit("Y", 1, count),), digit_sizes(positions))
         row_digits = dict(zip(positions, rows, strict=True))
         index_map = tuple(
             merged(flattened([row_digits.get(digit, (digit,)) for digit in dim]))
             for dim in tensor.index_map
         )
-        self.mapped[name] = MappedTensor(reordered, index_map)
+        self.mapped[name] = self.result_of(reordered, index_map)
         return self.mapped[name]
 
     def put_reordered(
-        self, tensor: MappedTensor, positions: Sequence[Digit], height_width: tuple[int, int]
+        self, tensor: MappedTensor, positions: Sequence[Digit], *, height: int, width: int
     ) -> str:
         """Add a permutation of pixels into an image of this height and width; return its name.
 
         positions: the digits of rows and columns in the order in which they enumerate the pixels of
         the result, the slowest first. Raises NoIndexMap if they do not enumerate all pixels.
         """
-        shape = self.shape_of(tensor)
         if any(position.axis == "C" for position in positions):
             raise NoIndexMap
         # The same digits as they enumerate the pixels of the source, row by row.
         source_digits = [
-            digit for axis in "YX" for digit in covering_digits(axis, positions, shape)
+            digit for axis in "YX" for digit in covering_digits(axis, positions, tensor.shape)
         ]
         operator = op.PlaceOrder(
             sizes=tuple(digit.size for digit in source_digits),
             permutation=tuple(source_digits.index(position) for position in positions),
-            height=height_width[0],
-            width=height_width[1],
+            height=height,
+            width=width,
         )
         return self.put_move_after(tensor.layer, operator, "in order")
 
     def one_column(self, tensor: MappedTensor) -> MappedTensor:
         """Return tokens on a map of one column: all numbers of a token are channels."""
-        shape = self.shape_of(tensor)
-        if shape.width == 1:
+        if tensor.shape.width == 1:
             return tensor
         *leading_dims, last_dim = tensor.index_map
-        channels = dim_size(last_dim)
-        rows = shape.elements // channels
-        view = self._viewed_as_rows(tensor.layer, (rows, channels)).layer
+        numbers = dim_size(last_dim)
+        tokens = tensor.shape.elements // numbers
+        view = self._viewed_as_rows(tensor.layer, (tokens, numbers))
         dims = tuple(dim_size(dim) for dim in leading_dims)
-        return MappedTensor(
-            view, (*split_digits((Digit("Y", 1, rows),), dims), whole_axis("C", channels))
-        )
+        return view._replace(index_map=(*split_digits(view.all_rows, dims), view.all_channels))
+
+
+TokenRule = Callable[[TokenDraft, Layer], Edit | None]
+AddLayers = Callable[[TokenDraft, Layer, Any], None]  # the last: the operator of the layer
+
+
+def rule_for(*kinds: type[op.Operator]) -> Callable[[AddLayers], TokenRule]:
+    """Return the decorator of a rule for layers with operators of these classes.
+
+    The decorated function gets a layer of the file and its operator, and adds layers on feature maps
+    to the draft. It raises NoIndexMap if it does not match; then the next rule is tried. Layers added
+    before the exception stay, and the draft drops them at the end if they have no consumer. A layer
+    whose epilogue has parameters matches the last rule only.
+    """
+
+    def decorator(add_layers: AddLayers) -> TokenRule:
+        @wraps(add_layers)
+        def rule(draft: TokenDraft, layer: Layer) -> Edit | None:
+            has_parameters = any(not function.is_scalar_function for function in layer.epilogue)
+            if type(layer.operator) not in kinds or has_parameters:
+                return None
+            try:
+                add_layers(draft, layer, layer.operator)
+            except NoIndexMap:
+                return None
+            return draft.edit(layer)
+
+        return rule
+
+    return decorator
 
 
 def digit_sizes(digits: Sequence[Digit]) -> Dims:
@@ -330,11 +385,3 @@ def in_memory_order(dims: Sequence[Dim]) -> tuple[Dim, ...]:
     Of three dims, channels x rows x columns, the channels are the fastest.
     """
     return (dims[1], dims[2], dims[0]) if len(dims) == 3 else tuple(dims)
-
-
-def is_in_memory_order(index_map: IndexMap, shape: Shape) -> bool:
-    """Return whether a tensor has the elements of a feature map in the order of memory.
-
-    Then a view gives the tensor, without a move. shape: of the feature map.
-    """
-    return merged(flattened(in_memory_order(index_map))) == memory_digits(shape)

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cnn2csdf import moves_as_views, rings, simplify, streams, tokens
+from cnn2csdf import moves_as_views, rings, simplify, streams, token_arithmetic, token_moves, tokens
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
@@ -220,47 +220,51 @@ SPREAD = (
 )
 SUM, SCALARS = op.Elementwise(function="add"), ((1, (1,)), (2, (1,)))
 ON_MAPS = {
-    tokens.matrix_input: built(TOKENS),
-    tokens.output_from_map: built(TOKENS, ("result", op.Output(), "tokens")),
-    tokens.reshape: built(IMAGE, ("rows", op.Reshape(dims=(4, 6)), "image")),
-    tokens.view: built(IMAGE, ("tokens", op.View(dims=(6, 4)), "image")),
-    tokens.transposition: built(TOKENS, TURNED),
-    tokens.range_of_positions: built(TOKENS, ("last", op.Slice(axis=0, start=5, stop=8), "tokens")),
-    tokens.gather: built(
+    token_moves.matrix_input: built(TOKENS),
+    token_moves.output_from_map: built(TOKENS, ("result", op.Output(), "tokens")),
+    token_moves.reshape: built(IMAGE, ("rows", op.Reshape(dims=(4, 6)), "image")),
+    token_moves.view: built(IMAGE, ("tokens", op.View(dims=(6, 4)), "image")),
+    token_moves.transposition: built(TOKENS, TURNED),
+    token_moves.range_of_positions: built(
+        TOKENS, ("last", op.Slice(axis=0, start=5, stop=8), "tokens")
+    ),
+    token_moves.gather: built(
         TOKENS,
         ("dense", op.MatrixProduct(units=6), "tokens"),
         ("three", op.Reshape(dims=(8, 3, 2)), "dense"),
         ("query", op.Gather(axis=1, places=(0,)), "three"),
     ),
-    tokens.matrix_product: built(TOKENS, ("dense", op.MatrixProduct(units=6), "tokens")),
-    tokens.product_of_tensors: built(
+    token_arithmetic.matrix_product: built(TOKENS, ("dense", op.MatrixProduct(units=6), "tokens")),
+    token_arithmetic.product_of_tensors: built(
         ("query", op.Input(dims=(8, 4))),
         ("key", op.Input(dims=(5, 4))),
         ("turned", op.Transpose(permutation=(1, 0)), "key"),
         ("scores", op.MatrixProduct(), "query", "turned"),
     ),
-    tokens.elements_one_by_one: built(
+    token_arithmetic.elements_one_by_one: built(
         TOKENS, TURNED, ("relu", op.Activation(function="relu"), "turned")
     ),
-    tokens.embedding: built(
+    token_arithmetic.embedding: built(
         ("numbers", op.Input(dims=(1, 8, 1))),
         ("rows", op.Embedding(entries=9, width=4), "numbers"),
     ),
-    tokens.choice_between_scalars: built(
+    token_arithmetic.choice_between_scalars: built(
         *SPREAD,
         ("bias", op.Choice(constants=SCALARS), "spread"),
         ("masked", SUM, "scores", "bias"),
     ),
-    tokens.repetition: built(*SPREAD, ("masked", SUM, "scores", "spread")),
-    tokens.elementwise: built(
+    token_moves.repetition: built(*SPREAD, ("masked", SUM, "scores", "spread")),
+    token_arithmetic.elementwise: built(
         TOKENS, TURNED, ("shifted", op.Elementwise(function="add", constant=(4, 1)), "turned")
     ),
-    tokens.layer_normalization: built(TOKENS, ("norm", op.LayerNormalization(axis=1), "tokens")),
-    tokens.softmax: built(TOKENS, ("shares", op.Softmax(axis=1), "tokens")),
-    tokens.reduction: built(
+    token_arithmetic.layer_normalization: built(
+        TOKENS, ("norm", op.LayerNormalization(axis=1), "tokens")
+    ),
+    token_arithmetic.softmax: built(TOKENS, ("shares", op.Softmax(axis=1), "tokens")),
+    token_arithmetic.reduction: built(
         TOKENS, ("mean", op.Reduction(function="mean", axes=(0,), keeps=False), "tokens")
     ),
-    tokens.concatenation: built(
+    token_moves.concatenation: built(
         TOKENS, ("state", op.Input(dims=(3, 4))), ("joined", JOIN_TOKENS, "state", "tokens")
     ),
     tokens.in_file_dims: built(TOKENS, ("sums", op.RunningSum(axis=0), "tokens")),
@@ -278,9 +282,9 @@ def on_maps(model):
     text = sketch(Model(network=Network(name="on maps", layers=layers)))
     if last not in draft.mapped:
         return text
-    name, index_map = draft.mapped[last]
-    dims = (digits(dim, draft.layers[name].shape) for dim in index_map)
-    return f"{text}; {last} = {name}[{', '.join(dims)}]"
+    tensor = draft.mapped[last]
+    dims = (digits(dim, tensor.shape) for dim in tensor.index_map)
+    return f"{text}; {last} = {tensor.layer}[{', '.join(dims)}]"
 
 
 def digits(dim, shape):

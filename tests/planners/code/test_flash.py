@@ -15,7 +15,8 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
-from cnn2csdf.tokens import in_runs, tokens_as_rows
+from cnn2csdf.token_moves import in_runs
+from cnn2csdf.tokens import tokens_as_rows
 from cnn2csdf.weights import Model, random_weights
 from planners.code.packaging import Package
 from planners.code.sources import library_sources
