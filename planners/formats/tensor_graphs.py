@@ -38,8 +38,8 @@ def parse_tensor_graph(
 ) -> OrderProblem:
     """Return the graph of a document. Raises UnreadableFile with the place.
 
-    title: of a graph without a "name". elementwise_in_place: nodes with an "op" of ELEMENTWISE may
-    overwrite an input of their size.
+    title: of a graph without a "name". elementwise_in_place: nodes with an "op" of ELEMENTWISE, one
+    output and no "in_place" may overwrite an input of their size.
     """
     document = JsonValue.parse(text, name)
     document.require_keys(("nodes",), OPTIONAL)
@@ -101,7 +101,7 @@ def _step(node: JsonValue, sizes: dict[str, int], *, elementwise_in_place: bool)
         )
     overwrites = _names(node, "in_place", sizes)
     is_elementwise = "op" in node.value and node["op"].text() in ELEMENTWISE
-    if elementwise_in_place and is_elementwise and not overwrites:
+    if elementwise_in_place and is_elementwise and not overwrites and len(writes) == 1:
         overwrites = tuple(tensor for tensor in reads if sizes[tensor] == sizes[writes[0]])
     alternatives = _alternatives(node, reads, writes, sizes)
     for alternative in alternatives:
@@ -112,7 +112,7 @@ def _step(node: JsonValue, sizes: dict[str, int], *, elementwise_in_place: bool)
         reads=reads,
         writes=writes,
         overwrites=overwrites,
-        scratch=_natural(node, "scratch"),
+        scratch=0 if alternatives else _natural(node, "scratch"),
         earliest=earliest,
         latest=latest,
         alternatives=alternatives,
@@ -158,7 +158,7 @@ def _alternatives(
             StepAlternative(
                 reads=_names(value, "inputs", sizes) if "inputs" in value.value else reads,
                 sizes=written_sizes,
-                scratch=_natural(value, "scratch"),
+                scratch=_natural(value if "scratch" in value.value else node, "scratch"),
                 price=_natural(value, "price"),
             )
         )

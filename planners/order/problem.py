@@ -19,7 +19,8 @@ from planners.kernels import order_states as kernel
 class StepAlternative:
     """An implementation of a step: tensors it reads, bytes of each tensor it writes, and its price.
 
-    scratch: further bytes while the step runs. price: in any unit, such as multiply-accumulates.
+    scratch: bytes while the step runs, besides the scratch of the step. price: in any unit, such as
+    multiply-accumulates.
     """
 
     reads: tuple[str, ...]

@@ -87,6 +87,23 @@ def test_an_alternative_of_fewer_bytes_is_chosen_within_the_price_limit(answer, 
     assert "relu 1" in run("plan", "arena", path, "--order")[1]
 
 
+def test_an_alternative_without_scratch_has_that_of_the_node_and_another_replaces_it(
+    answer, written
+):
+    # relu runs while map and result are live: 8 + 8 and the scratch.
+    for scratch, peak in (({}, 21), ({"scratch": 2}, 18)):
+        relu = RELU | {"scratch": 5, "alternatives": [scratch]}
+        order = answer("plan", "arena", written(nodes=[CONV, relu]), "--order")[1]["order"]
+        assert order["peak"] == peak
+
+
+def test_a_node_of_two_outputs_is_not_computed_in_place(answer, written):
+    split = {"name": "split", "op": "Relu", "inputs": ["map"], "outputs": ["result", "rest"]}
+    tensors = PAIR["tensors"] | {"rest": 8}
+    path = written(nodes=[CONV, split], tensors=tensors, outputs=["result", "rest"])
+    assert answer("plan", "arena", path, "--order", "--in-place")[1]["order"]["peak"] == 24
+
+
 def test_activations_are_computed_again_within_a_capacity(answer, run):
     words = ("plan", "arena", EXAMPLE, "--order", "--training")
     order, (arena,) = (answer(*words, "--capacity", "60kB")[1][key] for key in ORDER)
