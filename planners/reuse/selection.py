@@ -22,7 +22,7 @@ from csdf.time_limit import Budget, Stop, stop_of
 from planners.arena.problem import loads
 from planners.reuse.application import Application
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.local_search import least_live
+from planners.reuse.hill_climbing import least_live
 from planners.reuse.placement import tensor_problem
 from planners.reuse.problem import (
     WHOLE,

@@ -3,7 +3,7 @@
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import as_published
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.local_search import gains
+from planners.reuse.hill_climbing import possible_gains
 from tests.planners.reuse.front.small_applications import all_genes, together
 
 EXAMPLE = as_published(worked_example())
@@ -19,7 +19,7 @@ def test_only_edges_that_fill_the_buffers_of_table_6_2_have_gains():
     # {e12, e34, e12'} 8192: without e34, 3072 are left. {e23, e45, e23'(1)} 8192 and
     # {e24, e23'(2)} 8192: without the edges of CNN1 6272 are left. {e34'} 10: nothing is left.
     evaluator = Evaluator(EXAMPLE)
-    assert named(evaluator, gains(evaluator, *evaluator.buffers(WHOLE))) == {
+    assert named(evaluator, possible_gains(evaluator, *evaluator.buffers(WHOLE))) == {
         ("CNN1", "l2"): 1920,
         ("CNN1", "l3"): 5120,
         ("CNN1", "l4"): 5120,
@@ -33,7 +33,7 @@ def test_a_buffer_that_a_cut_edge_fills_gains_nothing():
     # Partitions that run at the same time share nothing, and e12' and e23'(1) are in use together:
     # each of the four edges of CNN2 has a buffer of its own. e23' is cut, so that l2 counts for e12'.
     evaluator = Evaluator(EXAMPLE)
-    found = named(evaluator, gains(evaluator, *evaluator.buffers(WHOLE, member=1)))
+    found = named(evaluator, possible_gains(evaluator, *evaluator.buffers(WHOLE, member=1)))
     assert found == {
         ("CNN2", "l1"): 3072, ("CNN2", "l2"): 3072, ("CNN2", "l3"): 10, ("CNN2", "l4"): 10,
     }  # fmt: skip

@@ -19,7 +19,11 @@ from tests.reference.point_bounds import bounded_points
 
 EXAMPLE = as_published(worked_example())
 PUBLISHED = [(24_586, 0), (19_072, 93), (16_128, 124), (13_536, 213)]  # elements, extra phases
-SHORT = 60  # steps of a walk
+
+
+@pytest.fixture
+def short_walks(monkeypatch):
+    monkeypatch.setattr("planners.reuse.local_search.STEPS", 60)
 
 
 def genes_of(point):
@@ -61,39 +65,36 @@ def test_offsets_reach_the_bound_of_the_worked_example_before_213_extra_phases()
 
 
 @pytest.mark.slow
-def test_a_search_of_wider_genes_finds_the_enumerated_front():
+def test_a_search_of_wider_genes_finds_the_enumerated_front(short_walks):
     alleles = (0, 1, 2)
     found = local_search(
         Evaluator(EXAMPLE, share=best_shared),
         random=Random(1),
         evaluations=1000,
         alleles=alleles,
-        steps=SHORT,
     )
     assert not found.is_proved
     assert values(found.points) == enumerated(Evaluator(EXAMPLE, share=best_shared), (None, 1, 2))
 
 
 @pytest.mark.slow
-def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated():
+def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated(short_walks):
     application = together()
     expected = enumerated(Evaluator(application, share=best_shared))
     found = local_search(
         Evaluator(application, share=best_shared),
         random=Random(1),
         evaluations=1200,
-        steps=SHORT,
     )
     assert values(found.points) == expected
 
 
-def test_the_same_seed_gives_the_same_front():
+def test_the_same_seed_gives_the_same_front(short_walks):
     found = [
         local_search(
             Evaluator(together(), share=best_shared),
             random=Random(5),
             evaluations=300,
-            steps=SHORT,
         )
         for _ in range(2)
     ]

@@ -12,7 +12,8 @@ from planners.reuse.application import Application
 from planners.reuse.edge_buffers import best_shared, elements_of, shared_buffers
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Limited, Serial
-from planners.reuse.local_search import climbed, local_search, smallest_of_each
+from planners.reuse.hill_climbing import climbed, smallest_of_each
+from planners.reuse.local_search import local_search
 from planners.reuse.problem import ReuseProblem, genes_at, score, search_problem
 from planners.reuse.selection import least_points
 from tests.planners.reuse.front.small_applications import all_genes, together

@@ -60,12 +60,16 @@ def test_a_problem_without_choice_has_no_other_chromosome():
     assert neighbour(problem, [], (0, 0), Random(1)) == (0, 0)
 
 
+@pytest.fixture(autouse=True)
+def short_walks(monkeypatch):
+    monkeypatch.setattr("planners.reuse.local_search.STEPS", 50)
+
+
 def started(problem, evaluate, *, most=None, seed=1):
     return LocalSearch(
         problem,
         Limited(Serial(evaluate), most),
         random=Random(seed),
-        steps=50,
     )
 
 
