@@ -15,8 +15,9 @@ by `csdf.search.pareto.ChainLabels` would be a second method for the same fronts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -306,17 +307,15 @@ def _union_of(fronts: Sequence[PairFront]) -> PairFront:
     return front_of(np.concatenate(times), np.concatenate(sizes))
 
 
-def _sum_of(fronts: Iterable[PairFront], objective: Objective) -> PairFront:
+def _sum_of(fronts: Sequence[PairFront], objective: Objective) -> PairFront:
     """Return the Pareto front of the sums of a pair of each front; quickest with the longest first."""
-    total = NOTHING
-    for front in fronts:
-        total = added(total, front, objective)
-    return total
+    return reduce(lambda total, front: added(total, front, objective), fronts or [NOTHING])
 
 
 def added(first: PairFront, second: PairFront, objective: Objective) -> PairFront:
     """Return the front of the sum: times add up, memory as in the objective."""
-    largest = max(int(column.max()) for column in (*first, *second))
+    # A front begins with its longest time, and ends with its largest memory.
+    largest = int(max(max(pairs.nanoseconds[0], pairs.memory[-1]) for pairs in (first, second)))
     if ranges.number_type(2 * largest) is object:  # sums leave the range of 64 bits
         first, second = (
             PairFront(*(column.astype(object) for column in pair)) for pair in (first, second)
