@@ -154,27 +154,35 @@ def all_orders(problem):
 
 
 def _least_arena(buffers, apart):
-    """Return the least arena: in every sequence of buffers, each at the lowest free offset."""
+    """Return the least arena: in every sequence of buffers, each at the lowest free offset.
+
+    The arena holds the buffers that are live at once, so a sequence that needs no more ends the search.
+    """
 
     def is_barred(first, second):
         is_together = first.start < second.end and second.start < first.end
         return is_together or frozenset((first.name, second.name)) in apart
 
+    least = sum(buffer.size for buffer in buffers)
+    load = max(sum(b.size for b in buffers if b.start <= at.start < b.end) for at in buffers)
+
     def place(placed, remaining, top):
+        nonlocal least
         if not remaining:
-            return top
-        tops = []
+            least = min(least, top)
         for buffer in remaining:
+            if max(top, load) >= least:
+                return
             offset = 0
             ranges = sorted((at, at + b.size) for b, at in placed if is_barred(b, buffer))
             for begin, end in ranges:
                 if begin < offset + buffer.size and offset < end:
                     offset = end
             others = [b for b in remaining if b is not buffer]
-            tops.append(place([*placed, (buffer, offset)], others, max(top, offset + buffer.size)))
-        return min(tops)
+            place([*placed, (buffer, offset)], others, max(top, offset + buffer.size))
 
-    return place([], buffers, 0)
+    place([], buffers, 0)
+    return least
 
 
 def least_peak_and_price(problem, price_limit):
