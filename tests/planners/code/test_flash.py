@@ -32,6 +32,17 @@ from tests.shared_data import each
 DEPLOYED = ("ad01_int8", "kws_int8", "micro_speech_int8", "person_detect_int8", "ad01_fp32")
 
 
+# Constants of integers are the same on all cores but Cortex-M55, constants of real numbers on all.
+COMPILED = [
+    (name, core)
+    for name in ("all operators", *(name for name in DEPLOYED if name in READ))
+    for core in CORES
+    if name in ("all operators", "kws_int8")
+    or core == "cortex-m4"
+    or (core == "cortex-m55" and name != "ad01_fp32")
+]
+
+
 def found_and_written(model, core=None):
     found = fit(model.network, searched=(), beside=core and ram_beside(model.network, core))
     package = Package(target=core)
@@ -107,8 +118,7 @@ def test_the_flash_of_a_model_of_the_field_is_that_of_its_library(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("core", CORES)
-@pytest.mark.parametrize("name", ["all operators", *(name for name in DEPLOYED if name in READ)])
+@pytest.mark.parametrize(("name", "core"), COMPILED)
 def test_the_flash_of_a_core_is_that_of_the_compiled_constants(name, core, tmp_path):
     if not has_compiler(core):
         pytest.skip(f"{CORES[core].prefix}gcc is not installed")

@@ -475,7 +475,7 @@ def test_c_keeps_a_state_beside_slow_memory(name, tmp_path):
     frames = [random_frame(model.network, seed) for seed in range(5)]
     plans = [(model, one) for one in (plan, far, parted, *away)]
     assert run_all(libraries(plans, frames=frames), tmp_path) == []
-    for number, one in enumerate((plan, *away)):
+    for number, one in enumerate((plan, away[1])):
         require_counted(model, one, tmp_path / str(number), frames=frames)
 
 
