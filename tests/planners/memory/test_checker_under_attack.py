@@ -259,9 +259,10 @@ def test_plans_changed_step_by_step_run_in_c_within_their_bytes(tmp_path):
 
 @pytest.mark.slow
 @needs_compiler
-def test_c_of_spoilt_plans_of_networks_in_turn_gives_their_outputs(tmp_path):
+@pytest.mark.parametrize("first", [20_000, 20_100])
+def test_c_of_spoilt_plans_of_networks_in_turn_gives_their_outputs(first, tmp_path):
     compiled = 0
-    for seed in range(20_000, 20_200):
+    for seed in range(first, first + 100):
         accepted = spoilt_in_turn(Random(seed))
         if accepted is None:
             continue
@@ -279,4 +280,4 @@ def test_c_of_spoilt_plans_of_networks_in_turn_gives_their_outputs(tmp_path):
         except CsdfError:
             continue  # the C code has limits of its own
         compiled += 1
-    assert compiled > 4
+    assert compiled > 2
