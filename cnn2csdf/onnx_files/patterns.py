@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose, pi, prod, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 
@@ -20,6 +20,20 @@ from cnn2csdf.onnx_files.nodes import OnnxNode, node_of
 TOLERANCE = 1e-3  # of a constant that exporters round, such as 1/6 or the square root of 2
 STACKED = {"ReduceSum": "Sum", "ReduceMean": "Mean", "ReduceMax": "Max", "ReduceMin": "Min"}
 PRODUCTS = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "MatMul": 2}  # where the bias is an input
+
+
+class Operands(NamedTuple):
+    """The operands of a node of which the frame computes only the first."""
+
+    tensor: str
+    constant: float
+
+
+class Centred(NamedTuple):
+    """A tensor less its mean. mean: the node that computes the mean."""
+
+    source: str
+    mean: OnnxNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +62,14 @@ class Context:
             return None
         return float(self.values.value(tensor).reshape(-1)[0])
 
-    def operands(self, node: OnnxNode) -> tuple[str, float] | None:
-        """Return the dynamic and the static operand of a node with one of each."""
+    def operands(self, node: OnnxNode) -> Operands | None:
+        """Return the operands of a node that combines a tensor with a number, in either order."""
         if len(node.inputs) != 2:
             return None
         for tensor, constant in (node.inputs, node.inputs[::-1]):
             value = self.scalar(constant)
             if value is not None and not self.values.is_static(tensor):
-                return tensor, value
+                return Operands(tensor, value)
         return None
 
 
@@ -93,8 +107,8 @@ def layer_nodes(
     return backwards[::-1], needed
 
 
-def _one(node: OnnxNode, op_type: str, *sources: str, **attributes: Any) -> OnnxNode:
-    """A node instead of the last one of a pattern."""
+def _in_place_of(node: OnnxNode, op_type: str, *sources: str, **attributes: Any) -> OnnxNode:
+    """The node in place of a pattern, with the name and the output of its last node."""
     proto = onnx.helper.make_node(op_type, sources, node.outputs[:1], name=node.name, **attributes)
     return node_of(proto, {"": node.opset})
 
@@ -141,15 +155,15 @@ def gated_activation(node: OnnxNode, context: Context) -> OnnxNode | None:
     for source, gate in (node.inputs, node.inputs[::-1]):
         sigmoid = context.behind(gate, "Sigmoid")
         if sigmoid is not None and sigmoid.inputs[0] == source:
-            return _one(node, "Swish", source)
+            return _in_place_of(node, "Swish", source)
         hard = context.behind(gate, "HardSigmoid")
         if hard is not None and hard.inputs[0] == source and hard.real("beta", 0.5) == 0.5:
             if isclose(hard.real("alpha", 0.2), 1 / 6, rel_tol=TOLERANCE):
-                return _one(node, "HardSwish", source)
+                return _in_place_of(node, "HardSwish", source)
         tanh = context.behind(gate, "Tanh")
         softplus = tanh and context.behind(tanh.inputs[0], "Softplus")
         if softplus and softplus.inputs[0] == source:
-            return _one(node, "Mish", source)
+            return _in_place_of(node, "Mish", source)
     return None
 
 
@@ -167,12 +181,12 @@ def gelu(node: OnnxNode, context: Context) -> OnnxNode | None:
     for source, gate in (remaining, remaining[::-1]):
         addition = context.behind(gate, "Add")
         summands = addition and context.operands(addition)
-        if not summands or summands[1] != 1:
+        if not summands or summands.constant != 1:
             continue
-        if _scaled_error_function(summands[0], context) == source:
-            return _one(node, "Gelu", source)
-        if _is_tanh_of_cubic(summands[0], source, context):
-            return _one(node, "Gelu", source, approximate="tanh")
+        if _scaled_error_function(summands.tensor, context) == source:
+            return _in_place_of(node, "Gelu", source)
+        if _is_tanh_of_cubic(summands.tensor, source, context):
+            return _in_place_of(node, "Gelu", source, approximate="tanh")
     return None
 
 
@@ -207,7 +221,8 @@ def _times(tensor: str, factor: float, context: Context) -> str | None:
     """The dynamic operand of a product with a constant that is about this factor."""
     product = context.behind(tensor, "Mul")
     operands = product and context.operands(product)
-    return operands[0] if operands and isclose(operands[1], factor, rel_tol=TOLERANCE) else None
+    is_product = operands and isclose(operands.constant, factor, rel_tol=TOLERANCE)
+    return operands.tensor if operands and is_product else None
 
 
 def layer_normalization(node: OnnxNode, context: Context) -> OnnxNode | None:
@@ -230,7 +245,7 @@ def layer_normalization(node: OnnxNode, context: Context) -> OnnxNode | None:
                 rank = len(context.values.dims(source)) - axis
                 if any(len(context.values.dims(tensor)) > rank for tensor in (scale, shift)):
                     continue
-                return _one(node, "LayerNormalization", *names, axis=axis, epsilon=epsilon)
+                return _in_place_of(node, "LayerNormalization", *names, axis=axis, epsilon=epsilon)
     return None
 
 
@@ -242,10 +257,10 @@ def _standardised(tensor: str, context: Context) -> tuple[str, int, float] | Non
     division = context.behind(tensor, "Div")
     root = division and context.behind(division.inputs[1], "Sqrt")
     addition = root and context.behind(root.inputs[0], "Add")
-    variance = addition and context.operands(addition)
-    averaging = variance and context.behind(variance[0], "ReduceMean")
+    summands = addition and context.operands(addition)  # the variance and epsilon
+    averaging = summands and context.behind(summands.tensor, "ReduceMean")
     square = averaging and context.behind(averaging.inputs[0], "Pow", "Mul")
-    if not (division and variance and averaging and square):
+    if not (division and summands and averaging and square):
         return None
     base, exponent = square.inputs
     is_square = base == exponent if square.op_type == "Mul" else context.scalar(exponent) == 2
@@ -253,25 +268,25 @@ def _standardised(tensor: str, context: Context) -> tuple[str, int, float] | Non
         return None
     dividend = _centred(division.inputs[0], context)
     squared = _centred(base, context)
-    if dividend is None or squared is None or dividend[0] != squared[0]:
+    if dividend is None or squared is None or dividend.source != squared.source:
         return None
-    source, rank = squared[0], len(context.values.dims(squared[0]))
-    means = (averaging, dividend[1], squared[1])
+    source, rank = squared.source, len(context.values.dims(squared.source))
+    means = (averaging, dividend.mean, squared.mean)
     axes = {_listed(mean, context, rank) for mean in means}
     if len(axes) != 1 or not all(mean.integer("keepdims", 1) for mean in means):
         return None
     (along,) = axes
     if not along or sorted(along) != list(range(min(along), rank)) or min(along) == 0:
         return None
-    return source, min(along), variance[1]
+    return source, min(along), summands.constant
 
 
-def _centred(tensor: str, context: Context) -> tuple[str, OnnxNode] | None:
+def _centred(tensor: str, context: Context) -> Centred | None:
     """The x of x - mean(x), and the node of the mean."""
     subtraction = context.writer(tensor, "Sub")
     mean = subtraction and context.writer(subtraction.inputs[1], "ReduceMean")
     is_centred = subtraction and mean and mean.inputs[0] == subtraction.inputs[0]
-    return (mean.inputs[0], mean) if mean and is_centred else None
+    return Centred(mean.inputs[0], mean) if mean and is_centred else None
 
 
 def _scaled_error_function(tensor: str, context: Context) -> str | None:
@@ -279,10 +294,10 @@ def _scaled_error_function(tensor: str, context: Context) -> str | None:
     erf = context.behind(tensor, "Erf")
     scaling = erf and context.behind(erf.inputs[0], "Div", "Mul")
     operands = scaling and context.operands(scaling)
-    if not scaling or not operands or scaling.inputs[0] != operands[0]:
+    if not scaling or not operands or scaling.inputs[0] != operands.tensor:
         return None
     expected = sqrt(2) if scaling.op_type == "Div" else sqrt(0.5)
-    return operands[0] if isclose(operands[1], expected, rel_tol=TOLERANCE) else None
+    return operands.tensor if isclose(operands.constant, expected, rel_tol=TOLERANCE) else None
 
 
 def channel_shuffle(node: OnnxNode, context: Context) -> OnnxNode | None:
@@ -297,19 +312,16 @@ def channel_shuffle(node: OnnxNode, context: Context) -> OnnxNode | None:
     if not swap or not cut:
         return None
     before, middle = context.values.dims(cut.inputs[0]), context.values.dims(cut.outputs[0])
-    after = context.values.dims(node.outputs[0])
-    order = (0, 2, 1, *range(3, len(middle)))
-    is_shuffle = (
-        before == after
-        and len(before) == 4
-        and len(middle) in (4, 5)
-        and middle[0] == before[0] == 1
-        and middle[1] * middle[2] == before[1]
-        and swap.integers("perm") == order
-    )
-    if not is_shuffle:
+    if before != context.values.dims(node.outputs[0]) or len(before) != 4:
         return None
-    return _one(node, "ChannelShuffle", cut.inputs[0], groups=middle[1])
+    if len(middle) not in (4, 5) or swap.integers("perm") != (0, 2, 1, *range(3, len(middle))):
+        return None
+    batch, channels, *_ = before
+    batch_of_groups, groups, channels_of_group, *_ = middle
+    is_shuffle = batch == batch_of_groups == 1 and groups * channels_of_group == channels
+    return (
+        _in_place_of(node, "ChannelShuffle", cut.inputs[0], groups=groups) if is_shuffle else None
+    )
 
 
 def stacked_reduction(node: OnnxNode, context: Context) -> OnnxNode | None:
@@ -332,7 +344,7 @@ def stacked_reduction(node: OnnxNode, context: Context) -> OnnxNode | None:
         if unsqueezed is None or _listed(unsqueezed, context, rank) != (axis,):
             return None
         sources.append(unsqueezed.inputs[0])
-    return _one(node, STACKED[node.op_type], *sources)
+    return _in_place_of(node, STACKED[node.op_type], *sources)
 
 
 def _listed(node: OnnxNode, context: Context, rank: int) -> tuple[int, ...] | None:
@@ -353,7 +365,7 @@ def zero_for_nan(node: OnnxNode, context: Context) -> OnnxNode | None:
     test = context.behind(node.inputs[0], "IsNaN")
     if test is None or test.inputs[0] != node.inputs[2] or context.scalar(node.inputs[1]) != 0:
         return None
-    return _one(node, "ZeroForNan", node.inputs[2])
+    return _in_place_of(node, "ZeroForNan", node.inputs[2])
 
 
 PATTERNS: Mapping[str, tuple[Pattern, ...]] = {

@@ -563,7 +563,8 @@ class Transpose(Move):
         return tuple(dims[axis] for axis in self.permutation)
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        return same_row if inputs[index].is_map and self.permutation[1] == 1 else None
+        keeps_rows = inputs[index].is_map and self.permutation[1] == 1  # axis 1 of a map: its rows
+        return same_row if keeps_rows else None
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         return tensors[0].transpose(self.permutation)
@@ -663,7 +664,8 @@ class GatherPoints(Operator):
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return integers as they are stored, where the result is stored as the values are."""
-        if types.inputs[0] == types.output and types.inputs[1] is None:
+        values, positions = types.inputs
+        if values == types.output and positions is None:
             return self.computed(part)
         return super(GatherPoints, self).computed_in_integers(part, types)
 

@@ -531,7 +531,8 @@ class Operator(LayerRole, Dataflow, Movement, Fusion, PlanMemory, IntegerForm, W
         for reader, needed in zip(part.inputs, rules, strict=True):
             first, end = 0, reader.shape.rows
             if needed is not None:
-                first, end = max(needed(part.begin)[0], 0), min(needed(part.end - 1)[1], end)
+                (first_needed, _), (_, end_needed) = needed(part.begin), needed(part.end - 1)
+                first, end = max(first_needed, 0), min(end_needed, end)
             if first < end:
                 tensors.append(reader.rows(first, end))
         computed_rows = formula(tensors, part)

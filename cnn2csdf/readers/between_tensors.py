@@ -1,6 +1,8 @@
 """Subgraphs between tensors: the nodes that outputs depend on, and cuts around unsupported nodes.
 
-Here a graph is a sequence of nodes in execution order; a tensor is a name or a number.
+Here a graph is a sequence of nodes in execution order, and a place is the index of a node in it; a
+tensor is a name or a number. If node 1 of `b = f(a); c = g(b); d = h(c)` is not supported, a subgraph
+computes b from the input a of the graph (until b), another the output d from c (begin c).
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class TensorCut(Generic[Tensor]):
 def needed_nodes(
     nodes: Sequence[GraphNode[Tensor]], begin: Set[Tensor], until: Sequence[Tensor]
 ) -> list[int]:
-    """Return the indices of the nodes that compute the tensors `until` from the tensors `begin`."""
+    """Return the places of the nodes that compute the tensors `until` from the tensors `begin`."""
     wanted, places = set(until) - begin, []
     for place in reversed(range(len(nodes))):
         node = nodes[place]
@@ -59,10 +61,10 @@ def cuts_around(
 ) -> list[TensorCut[Tensor]]:
     """Return the subgraphs before and after the unsupported nodes, the larger subgraph first.
 
-    refused: indices of unsupported nodes. outputs: of the graph.
+    refused: places of unsupported nodes. outputs: of the graph.
     """
     writers = {tensor: place for place, node in enumerate(nodes) for tensor in node.outputs}
-    after, before = set(refused), set(refused)
+    after, before = set(refused), set(refused)  # what depends on a refused node; what it depends on
     for place, node in enumerate(nodes):
         if any(writers.get(tensor) in after for tensor in node.inputs):
             after.add(place)
@@ -70,13 +72,12 @@ def cuts_around(
         if place in before:
             sources = (writers.get(tensor) for tensor in nodes[place].inputs)
             before.update(source for source in sources if source is not None)
+    read_after = (tensor for place in sorted(after) for tensor in nodes[place].inputs)
     until = [
         tensor
-        for place in sorted(after)
-        for tensor in nodes[place].inputs
+        for tensor in (*read_after, *outputs)
         if tensor in writers and writers[tensor] not in after
     ]
-    until += [tensor for tensor in outputs if tensor in writers and writers[tensor] not in after]
     begin = [
         tensor
         for place, node in enumerate(nodes)

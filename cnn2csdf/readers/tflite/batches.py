@@ -194,10 +194,9 @@ def _dilated(graph: TfliteGraph, section: _Section) -> _Form:
     for join in joins:
         nodes[id(join)] = _with_ends(tensors, join, _differences(left_out, crop.ends))
     for node in convolutions:
-        dilation = [1] * 4
-        for axis, size in zip(axes[node.inputs[0]], blocks.sizes, strict=True):
-            dilation[axis] = size
-        nodes[id(node)] = [replace(node, dilation=(dilation[1], dilation[2]))]
+        size_of_axis = dict(zip(axes[node.inputs[0]], blocks.sizes, strict=True))
+        dilation = (size_of_axis.get(1, 1), size_of_axis.get(2, 1))  # of rows and columns
+        nodes[id(node)] = [replace(node, dilation=dilation)]
     return _Form(tensors, nodes)
 
 
@@ -220,8 +219,9 @@ def _ends_cropped_first(graph: TfliteGraph, section: _Section, padding: Ends, cr
 
 
 def _differences(minuends: Ends, subtrahends: Ends) -> Ends:
+    """The elements before and after each axis of the first ends less those of the second."""
     pairs = zip(minuends, subtrahends, strict=True)
-    return [(first[0] - second[0], first[1] - second[1]) for first, second in pairs]
+    return [(before - first, after - last) for (before, after), (first, last) in pairs]
 
 
 def _axes_of_blocks(
@@ -279,9 +279,10 @@ def _require_like_sizes(
 
 def _require_stride_of_one(graph: TfliteGraph, node: TfliteNode) -> None:
     """Raise _NotExactError for strides, and for an input that each phase quantises by its range."""
-    if len(node.inputs) < 2 or node.inputs[1] < 0:
+    operands = node.inputs[:2]
+    if len(operands) < 2 or min(operands) < 0:
         raise _NotExactError
-    source, weights = (graph.tensors[number] for number in node.inputs[:2])
+    source, weights = (graph.tensors[number] for number in operands)
     is_hybrid = source.quantization() is None and weights.quantization() is not None
     strides = () if node.options is None else tuple(node.options.integer(f, "i") for f in (1, 2))
     if is_hybrid or strides != (1, 1) or len(source.dims) != 4:

@@ -228,6 +228,7 @@ def _selected(operands: Operands) -> Sequence[Array]:
 
 
 def _strided_slice(operands: Operands) -> Sequence[Array]:
+    # Masks with a bit for each of the slices that the file lists (readers.tflite.moves).
     begin_mask, end_mask, ellipsis, new_axis, shrink = map(operands.integer, range(5))
     has_offset = bool(operands.integer(5, "b"))  # ends count from begins
     index: list[Any] = []
@@ -252,7 +253,8 @@ def _strided_slice(operands: Operands) -> Sequence[Array]:
 def _slice(operands: Operands) -> Sequence[Array]:
     (source, *_), begins, sizes = operands.arrays, operands.integers(1), operands.integers(2)
     spans = zip(begins, sizes, source.shape, strict=True)
-    return [source[tuple(slice(first, end if n == -1 else first + n) for first, n, end in spans)]]
+    slices = (slice(first, end if size == -1 else first + size) for first, size, end in spans)
+    return [source[tuple(slices)]]
 
 
 def _reshaped(operands: Operands) -> Sequence[Array]:
