@@ -87,14 +87,19 @@ class _BenchWriter:
             same.setdefault((key, layer.name if layer.is_input else ""), []).append(layer)
         for layers in same.values():
             is_input = layers[0].is_input
-            all_variants = [INPUT] if is_input else self.calls.variants(layers[0])
-            variants = [variant for variant in all_variants if self._add_variant(layers, variant)]
-            if not variants:
-                raise InvalidPlan(
-                    f"layer {layers[0].name!r} fits in no way into the RAM ({_known(self._ram)}) and "
-                    f"the flash ({_known(self._flash)}); raise --ram or --flash"
-                )
-            fitting += [(layer.name, variant) for layer in layers for variant in variants]
+            timed: dict[str, list[Variant]] = {layer.name: [] for layer in layers}
+            for variant in [INPUT] if is_input else self.calls.variants(layers[0]):
+                usable = [layer for layer in layers if self._changes_fit(layer, variant)]
+                if usable and self._add_variant(usable, variant):
+                    for layer in usable:
+                        timed[layer.name].append(variant)
+            for name, variants in timed.items():
+                if not variants:
+                    raise InvalidPlan(
+                        f"layer {name!r} fits in no way into the RAM ({_known(self._ram)}) and "
+                        f"the flash ({_known(self._flash)}); raise --ram or --flash"
+                    )
+                fitting += [(name, variant) for variant in variants]
             self.layers += 1
         changes: dict[tuple[Shape, str, str], list[list[object]]] = {}
         for link, before, after in layout_changes(self.network, fitting):
@@ -103,14 +108,18 @@ class _BenchWriter:
             changes.setdefault((shape, before, after), []).append(row)
         for (shape, before, after), rows in changes.items():
             placed, end = _placed([(shape, before), (shape, after)])
-            if end > self._ram:
-                raise InvalidPlan(
-                    f"the output of layer {rows[0][-2]!r} in two layouts takes {end} bytes, more than "
-                    f"the RAM ({_known(self._ram)}); raise --ram"
-                )
             self.arena = max(self.arena, end)
             self._add(self.calls.change(*placed), rows)
             self.layers += 1
+
+    def _changes_fit(self, layer: Layer, variant: Variant) -> bool:
+        """Whether maps that do not fit into the RAM in two layouts are in CHW before and after it."""
+        shapes = self.network.input_shapes(layer)
+        ends = [(layer.shape, variant.output_layout), *((s, variant.input_layout) for s in shapes)]
+        return all(
+            layout == CHW or _placed([(shape, CHW), (shape, HWC)])[1] <= self._ram
+            for shape, layout in ends
+        )
 
     def _add_variant(self, layers: list[Layer], variant: Variant) -> bool:
         """Add a variant of equal layers if it fits into RAM and flash; return whether it does."""
@@ -228,8 +237,8 @@ def bench(
     ram: bytes for the feature maps and the workspace of a layer; flash: bytes for its weights.
     package: the contents of the file banners.
 
-    Raises UnsupportedOperator for a layer without C. Raises InvalidPlan for a quantised layer, for a
-    layer if none of its variants fits, and for a change of layout that does not fit.
+    A map that does not fit in two layouts at once is in CHW in all variants. Raises UnsupportedOperator
+    for a layer without C, InvalidPlan for a quantised layer and for a layer of which no variant fits.
     """
     writing = _BenchWriter(model, ram or inf, flash or inf, identifier(name or model.network.name))
     writing.add_all()
