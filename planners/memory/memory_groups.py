@@ -41,7 +41,6 @@ from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Mode, Stage
 from planners.plan.running_stage import block_bytes, smallest_block
 from planners.rewrites.column_tiles import ColumnTile, in_columns, part_of, stages_of_tile
-from planners.rewrites.layer_copies import Rewritten
 
 MOST_VARIANTS = 3  # from fewest bytes to fewest MACs, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has
@@ -219,7 +218,8 @@ class GroupCandidates:
         misses = 0
         for end in sorted(ends):
             self.stop.look()
-            tiled = [self._groups_by_tile_count(begin, end, stages) for stages in by_end[end]]
+            tiles = _SingleTiles(self, self.layers[begin:end])
+            tiled = [self._groups_by_tile_count(begin, tiles, stages) for stages in by_end[end]]
             yield from (group for groups_of_tiles in tiled for group in groups_of_tiles or ())
             misses = misses + 1 if all(groups_of_tiles is None for groups_of_tiles in tiled) else 0
             if misses == MOST_MISSES and len(self.layers) > MOST_CHOSEN:
@@ -255,16 +255,16 @@ class GroupCandidates:
         )
 
     def _groups_by_tile_count(
-        self, begin: int, end: int, stages: Sequence[Stage]
+        self, begin: int, single_tiles: _SingleTiles, stages: Sequence[Stage]
     ) -> list[MemoryGroup] | None:
         """Groups with the fewest tiles that fit, and with more tiles and fewer bytes.
 
         None if no tile count fits; an empty list if a group without tiles makes tiles unnecessary.
         """
-        inside, results = self.layers[begin:end], self._results(begin, end)
+        section, end = single_tiles.section, begin + len(single_tiles.inside)
+        results = self._results(begin, end)
         if not {stage.result for stage in stages}.issuperset(results):
             return None
-        section = part_of(self.layer_order.network, inside)
         geometry = self.table.group(stages)
         untiled = self._sized_group(end, geometry, results, self._fast_bytes(geometry, results), {})
         bytes_untiled = untiled.fast
@@ -284,11 +284,7 @@ class GroupCandidates:
             tiles, wanted_groups = 1, MOST_TILES
         limit, groups = self._fast + 1, list[MemoryGroup]()
         while tiles <= MOST_TILES and len(groups) < wanted_groups:
-            self.stop.spend(TILE_EFFORT * tiles * len(inside))
-            columns = in_columns(section, inside, tiles)
-            if columns is None:
-                return groups or None
-            of_tiles = self._group_of_each_tile(begin, end, columns, stages)
+            of_tiles = self._group_of_each_tile(end, single_tiles, tiles, stages)
             if of_tiles is None:
                 return groups or None
             fast = max(tile.fast for tile in of_tiles)
@@ -300,17 +296,21 @@ class GroupCandidates:
         return groups if groups or not wanted_groups else None
 
     def _group_of_each_tile(
-        self, begin: int, end: int, columns: Rewritten[ColumnTile], stages: Sequence[Stage]
+        self, end: int, single_tiles: _SingleTiles, count: int, stages: Sequence[Stage]
     ) -> tuple[MemoryGroup, ...] | None:
-        """The groups of the tiles, up to the first that does not fit; None if tiles are impossible."""
-        inside, network = self.layers[begin:end], columns.network
-        table, groups = self.table.of(network), dict[int, MemoryGroup]()
-        costs = self.costs.of_copies(table)
-        count = len(columns.parts)
+        """The groups of the tiles, up to the first that does not fit; None if tiles are impossible.
+
+        count: number of tiles.
+        """
+        groups = dict[int, MemoryGroup]()
         # From the middle, where tiles have most columns: these exceed the memory first.
         for number in sorted(range(count), key=lambda index: abs(2 * index + 1 - count)):
-            tile = columns.parts[number]
-            stages_tiled = stages_of_tile(network, tile, inside, stages)
+            single = single_tiles.tile(count, number)
+            if single is None:
+                return None
+            tile, table, costs = single
+            network = table.network
+            stages_tiled = stages_of_tile(network, tile, single_tiles.inside, stages)
             if stages_tiled is None:
                 return None
             group = GroupGeometry(table, list(map(table.geometry, stages_tiled)))
@@ -425,6 +425,34 @@ class GroupCandidates:
             stop=self.stop,
             longest=self._longest,
         )
+
+
+class _SingleTiles:
+    """The column tiles of a run of layers, each with its own network, geometries and costs.
+
+    section: the layers as a network. inside: their names.
+    """
+
+    def __init__(self, groups: GroupCandidates, inside: Sequence[str]) -> None:
+        """Set the layers."""
+        self.section, self.inside = part_of(groups.layer_order.network, inside), inside
+        self._groups = groups
+        self._built: dict[tuple[int, int], tuple[ColumnTile, StageTable, MoveCosts] | None] = {}
+
+    def tile(self, count: int, number: int) -> tuple[ColumnTile, StageTable, MoveCosts] | None:
+        """Return a tile, and the table and costs of its copies of layers; None if it is impossible.
+
+        count: number of tiles. number: index of the tile.
+        """
+        if (count, number) not in self._built:
+            self._groups.stop.spend(TILE_EFFORT * len(self.inside))
+            columns = in_columns(self.section, self.inside, count, only=number)
+            if columns is None:
+                self._built[count, number] = None
+            else:
+                (tile,), table = columns.parts, self._groups.table.of(columns.network)
+                self._built[count, number] = tile, table, self._groups.costs.of_copies(table)
+        return self._built[count, number]
 
 
 def _copies_in_tiles(tiles: Sequence[MemoryGroup]) -> tuple[Copies, ...]:

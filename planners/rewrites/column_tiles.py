@@ -47,11 +47,15 @@ class ColumnTile(NamedTuple):
     slice_of: Mapping[str, str]
 
 
-def in_columns(network: Network, inside: Sequence[str], tiles: int) -> Rewritten[ColumnTile] | None:
+def in_columns(
+    network: Network, inside: Sequence[str], tiles: int, only: int | None = None
+) -> Rewritten[ColumnTile] | None:
     """Return the network where some layers run in tiles of columns; None where they cannot.
 
     inside: layers in topological order. The results of this span are the tensors that a layer outside
     it reads, and the tensors without a reader.
+    only: index of the one tile to copy, to determine its size. The layers that read the results are
+    then left out. The network must be a part (part_of), where these are outputs.
     """
     names_of_layers = {layer.name for layer in network.layers}
     if not inside or not names_of_layers.issuperset(inside) or len(set(inside)) < len(inside):
@@ -68,7 +72,7 @@ def in_columns(network: Network, inside: Sequence[str], tiles: int) -> Rewritten
     ]
     if not 1 <= tiles <= min(result.shape.width for result in results):
         return None
-    return _Tiling(network, layers, results, tiles).rewritten()
+    return _Tiling(network, layers, results, tiles).rewritten(only)
 
 
 def part_of(network: Network, inside: Sequence[str]) -> Network:
@@ -142,14 +146,17 @@ class _Tiling:
         self._needs = Needs(network)
         self._added = LayerCopies(network)
 
-    def rewritten(self) -> Rewritten[ColumnTile] | None:
-        """Return the network with a copy of the layers for each tile; None if a copy is impossible."""
+    def rewritten(self, only: int | None) -> Rewritten[ColumnTile] | None:
+        """Return the network with a copy of the layers for each tile; None if a copy is impossible.
+
+        only: as in in_columns.
+        """
         tiles = []
         ends = {
             result.name: (0, *even_ends(result.shape.width, self._tiles))
             for result in self._results
         }
-        for number in range(self._tiles):
+        for number in range(self._tiles) if only is None else (only,):
             wanted = {
                 name: (ends_of_result[number], ends_of_result[number + 1])
                 for name, ends_of_result in ends.items()
@@ -159,6 +166,10 @@ class _Tiling:
                 return None
             tiles.append(tile)
         added = list(self._added.made.values())
+        if only is not None:
+            rest = (layer for layer in self._network.layers if not self._reads_or_is_inside(layer))
+            network = replace(self._network, layers=(*rest, *added))
+            return Rewritten(network=network, copies=self._added.copies, parts=tuple(tiles))
         for index, result in enumerate(self._results):
             added.append(side_by_side(result, [tile.results[index] for tile in tiles], WIDTH))
         last = self._layers[-1].name
@@ -166,6 +177,10 @@ class _Tiling:
         layers = replaced_layers(self._network, last, added, without=self._inside)
         network = replace(self._network, layers=_in_order(layers))
         return Rewritten(network=network, copies=self._added.copies, parts=tuple(tiles))
+
+    def _reads_or_is_inside(self, layer: Layer) -> bool:
+        """Whether a layer belongs to the span or reads a tensor of it."""
+        return not self._inside.isdisjoint((layer.name, *layer.inputs))
 
     def _needed(self, layer: Layer, wanted: Range) -> Iterator[tuple[str, Range]]:
         """The columns of each input that some columns of a layer need, not clipped."""

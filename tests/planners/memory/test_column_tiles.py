@@ -11,7 +11,7 @@ from csdf.errors import InvalidPlan
 from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.text import format_plans, parse_plans
-from planners.rewrites.column_tiles import in_columns
+from planners.rewrites.column_tiles import in_columns, part_of
 from planners.rewrites.copied_layers import require_same
 from tests.planners.code.calibrated import real_model
 from tests.planners.memory.streamed import random_frame
@@ -83,6 +83,22 @@ def copied(network, tiles=2):
 @pytest.mark.parametrize("network", [two_layers(), branched()])
 def test_a_network_in_tiles_is_taken_for_the_same(network, tiles):
     require_same(network, copied(network, tiles))
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 5])
+@pytest.mark.parametrize("network", [two_layers(), branched()])
+def test_a_single_tile_has_the_layers_of_that_tile(network, tiles):
+    inside = [
+        layer.name for layer in network.layers if layer.inputs and layer not in network.outputs
+    ]
+    section = part_of(network, inside)
+    together = in_columns(section, inside, tiles)
+    for number, tile in enumerate(together.parts):
+        alone = in_columns(section, inside, tiles, only=number)
+        assert alone.parts == (tile,)
+        for layer in alone.network.layers:
+            assert layer == together.network.layer(layer.name)
+        assert set(tile.layers) <= {layer.name for layer in alone.network.layers}
 
 
 def shifted(layer):
