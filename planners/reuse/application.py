@@ -256,12 +256,8 @@ def _member(document: JsonValue, folder: PurePath) -> ApplicationNetwork:
     repair = _optional(document, "repair", default=False).truth()
     try:
         model = read_model(source, with_weights=False, repair=repair)
-    except UnreadableFile as error:
-        raise UnreadableFile(f"{document.where}: {error}") from None
-    except UnsupportedOperator as error:
-        raise UnsupportedOperator(f"{document.where}: {error}") from None
-    except InvalidNetwork as error:
-        raise InvalidNetwork(f"{document.where}: {error}") from None
+    except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
+        raise type(error)(f"{document.where}: {error}") from None
     if model.network.keeps_state:
         raise UnsupportedOperator(f"{document.where}: {source} keeps a state from frame to frame")
     if _optional(document, "simplify", default=False).truth():

@@ -151,7 +151,7 @@ class OpenChoices:
         # All combinations give the exact minimum of each edge; beyond the limit pairs of layers
         # give a weaker bound.
         if prod(map(len, choices)) <= MAX_COMBINATIONS:
-            capacities_of_rows = (self.model.storage(number, rows)[0] for rows in product(*choices))
+            capacities_of_rows = (self.model.storage(number, rows) for rows in product(*choices))
             # A relaxation: no single choice need have the minimum of all edges.
             return tuple(map(min, zip(*capacities_of_rows, strict=True)))
         alone = [

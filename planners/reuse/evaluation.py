@@ -68,9 +68,8 @@ class ReusePlan:
 
     rows: of a part, for each layer of each partition. capacities: of each edge buffer. spans: for
     each stay of each edge buffer its first and last step in that partition. orders: for each
-    partition the number of the layer of every step. shared: the whole buffers. least: lower bound on
-    the sum of capacities with which these parts can run. live_load: maximum in use at a step; no plan
-    with these capacities and lifetimes is smaller.
+    partition the number of the layer of every step. shared: the whole buffers. live_load: maximum in
+    use at a step; no plan with these capacities and lifetimes is smaller.
     """
 
     edges: tuple[EdgeBuffer, ...]
@@ -79,7 +78,6 @@ class ReusePlan:
     spans: tuple[tuple[tuple[int, int], ...], ...]
     orders: tuple[tuple[int, ...], ...]
     shared: tuple[SharedBuffer, ...]
-    least: int
     live_load: int
 
     @property
@@ -209,8 +207,6 @@ class Evaluator:
             ),
             orders=tuple(self.models[number].order(state) for number, state in states.items()),
             shared=tuple(shared),
-            least=sum(edge.elements for edge in self.edges if edge.inner is None)
-            + sum(state.lower_bound for state in states.values()),
             live_load=self.together([state.load(sizes) for state in states.values()]),
         )
 

@@ -30,7 +30,6 @@ its effort, has computed them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from math import prod
@@ -59,45 +58,28 @@ class LoadPoint(NamedTuple):
     genes: tuple[Genes, ...]
 
 
-class LoadFront(NamedTuple):
-    """Chromosomes from the largest load to the smallest, each faster than those after it.
-
-    is_exact: whether no chromosome of the genes tried has a smaller load in the same time.
-    """
-
-    chromosomes: tuple[Genes, ...]
-    loads: tuple[int, ...]  # elements
-    is_exact: bool
-
-
 def load_front(
     evaluator: Evaluator, genes: Sequence[Gene] = (1,), *, budget: Budget = None
-) -> LoadFront:
+) -> list[tuple[int, Genes]]:
     """Return the front of load against time for these genes and None, a whole layer.
 
-    Raises GaveUp where `budget` ends it. O(separators^2) segments for each partition.
+    Each point is a load, in elements, and a chromosome. The loads descend; each chromosome is faster
+    than those after it. Raises GaveUp where `budget` ends it. O(separators^2) segments for each
+    partition.
     """
     stop = stop_of(budget)
     floor = (memory_bound(evaluator, (None, *genes)) - evaluator.weights) // (
         evaluator.costs.element_bytes
     )
-    searched = [
-        segments(model, genes, floor=floor if group is None else 0, stop=stop)
+    fronts = [
+        _partition_front(segments(model, genes, floor=floor if group is None else 0, stop=stop))
         for model, group in zip(evaluator.models, evaluator.groups, strict=True)
     ]
-    fronts = [_partition_front(ending) for ending, _ in searched]
-    choices = _front_in_sequence(
-        [_front_in_parallel([fronts[number] for number in unit]) for unit in evaluator.units]
-    )
-    pairs = zip(evaluator.groups, evaluator.application.partitions, strict=True)
-    networks = Counter(group for group, _ in {(group, pair[0]) for group, pair in pairs})
-    del networks[None]  # partitions without a group run sequentially
-    return LoadFront(
-        chromosomes=tuple(_chromosome(evaluator, points) for points in choices),
-        loads=tuple(max(point.load for point in points) for points in choices),
-        is_exact=all(is_complete for _, is_complete in searched)
-        and max(networks.values(), default=1) == 1,
-    )
+    units = [_front_in_parallel([fronts[number] for number in unit]) for unit in evaluator.units]
+    return [
+        (max(point.load for point in points), _chromosome(evaluator, points))
+        for points in _front_in_sequence(units)
+    ]
 
 
 def _partition_front(ending: list[list[Segment]]) -> list[LoadPoint]:
@@ -157,8 +139,8 @@ after this separator up to and including its last separator, genes of the layers
 
 def segments(
     model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: Stop
-) -> tuple[list[list[Segment]], bool]:
-    """Return the segments of a partition by the number of their last separator; whether all are tried.
+) -> list[list[Segment]]:
+    """Return the segments of a partition, by the number of their last separator.
 
     Separator 0 is before the first layer, the last separator after the last layer. A layer between two
     separators may have each of the genes, or None, a whole layer.
@@ -185,7 +167,6 @@ def segments(
     # Minimum time between two borders, with a load of at most the floor.
     times_at_floor: dict[tuple[int, int], int] = {}
     ending: list[list[Segment]] = [[] for _ in borders]
-    is_complete = True
     # Shorter segments first, since a segment is compared with its splits.
     pairs = combinations(range(len(borders)), 2)
     for first, last in sorted(pairs, key=lambda ends: ends[1] - ends[0]):
@@ -204,14 +185,13 @@ def segments(
         choices = genes_of_layers[begin + 1 : end]
         # The number of combinations grows exponentially with the layers of a segment.
         is_all = prod(map(len, choices)) <= MOST_CHOICES
-        is_complete &= is_all
         tried = product(*choices) if is_all else _uniform(choices)
         costs = ((*_load_and_time(model, begin, end, choice), choice) for choice in tried)
         front = improving(costs, lambda cost: cost[:2])
         ending[last] += [(first, load, (time,), choice) for load, time, choice in front]
         if low_times := [time for load, time, _ in front if load <= floor] + split_times:
             times_at_floor[begin, end] = min(low_times)
-    return ending, is_complete
+    return ending
 
 
 def _rows(model: PartitionModel, layer: int, gene: Gene) -> int:
@@ -231,7 +211,7 @@ def _load_and_time(
     # Layers outside are whole: the elements that are live inside do not depend on them.
     rows = model.part_rows((*(None,) * (begin + 1), *genes, *(None,) * (layers - end)))
     timed = range(begin + 1, min(end + 1, layers))
-    capacities = model.capacities(model.storages(rows))
+    capacities = model.capacities(rows)
     steps = model.steps(rows, capacities)
     # The segment begins and ends with the only step of a whole separator.
     first_step = steps.first[begin] if begin >= 0 else 0

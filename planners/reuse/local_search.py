@@ -101,7 +101,7 @@ def local_search(
     def exact_seeds() -> Iterator[Chromosome]:
         for allele in dict.fromkeys(allele for values in problem.alleles for allele in values):
             if allele != WHOLE:
-                for genes in load_front(evaluator, (allele,), budget=stop).chromosomes:
+                for _, genes in load_front(evaluator, (allele,), budget=stop):
                     yield problem.fitted([gene or WHOLE for gene in genes])
 
     limited = Limited(executor or Serial(partial(score, evaluator)), evaluations)

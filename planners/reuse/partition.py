@@ -111,7 +111,7 @@ class PartitionState(NamedTuple):
     rows: of a part, for each layer. capacities: rows of each edge. By number of the edge buffer:
     sizes: elements of the buffers within the partition. spans: first and last step of all buffers in
     use in it. conflicts: as bits, the buffers that share a step with the buffer.
-    nanoseconds: of a frame. lower_bound: minimum elements of the buffers within the partition.
+    nanoseconds: of a frame.
     """
 
     rows: tuple[int, ...]
@@ -120,7 +120,6 @@ class PartitionState(NamedTuple):
     spans: dict[int, tuple[int, int]]
     conflicts: dict[int, int]
     nanoseconds: int
-    lower_bound: int
 
     def load(self, sizes: Sequence[int]) -> int:
         """Return the live elements of the worst step; sizes: of all edge buffers."""
@@ -198,14 +197,7 @@ class PartitionModel:
         """Return the rows of a part of each layer at these genes."""
         return tuple(map(self.table.part_rows, range(len(genes)), genes))
 
-    def storages(self, rows: Sequence[int]) -> list[tuple[Rows, int]]:
-        """Return for each block the rows of its smallest buffers, and a bound on their elements."""
-        return [
-            self.storage(number, tuple([rows[layer] for layer in block.layers]))
-            for number, block in enumerate(self.blocks)
-        ]
-
-    def _storage(self, number: int, rows: tuple[int, ...]) -> tuple[Rows, int]:
+    def _storage(self, number: int, rows: tuple[int, ...]) -> Rows:
         """The smallest buffers of one block; rows: of the parts of each of its layers.
 
         Networks repeat their blocks, often in other widths: the rows held are cached for all of these.
@@ -215,10 +207,11 @@ class PartitionModel:
         elements = tuple(self.table.edges[edge].row_elements for edge in block.edges)
         return block_storage(rates, elements, self._held(rates))
 
-    def capacities(self, storages: Sequence[tuple[Rows, int]]) -> list[int]:
-        """Return the rows that each edge holds."""
+    def capacities(self, rows: Sequence[int]) -> list[int]:
+        """Return the rows that the smallest buffer of each edge holds; rows: of the parts."""
         capacities = [0] * len(self.table.edges)
-        for block, (held, _) in zip(self.blocks, storages, strict=True):
+        for number, block in enumerate(self.blocks):
+            held = self.storage(number, tuple([rows[layer] for layer in block.layers]))
             for edge, capacity in zip(block.edges, held, strict=True):
                 capacities[edge] = capacity
         return capacities
@@ -228,8 +221,7 @@ class PartitionModel:
         return self._times(self._names[layer], None if rows == self.heights[layer] else rows)
 
     def _new_state(self, rows: tuple[int, ...]) -> PartitionState:
-        storages = self.storages(rows)
-        capacities = self.capacities(storages)
+        capacities = self.capacities(rows)
         steps = self.steps(rows, capacities)
         spans = {number: steps.span(stay) for number, (_, stay) in self.residents.items()}
         starts, ends = [start for start, _ in spans.values()], [end for _, end in spans.values()]
@@ -244,7 +236,6 @@ class PartitionModel:
             spans=spans,
             conflicts=dict(zip(spans, overlaps(starts, ends, self._bits), strict=True)),
             nanoseconds=sum(map(self.nanoseconds, range(len(rows)), rows)),
-            lower_bound=sum(bound for _, bound in storages),
         )
 
     def steps(self, rows: Sequence[int], capacities: Sequence[int]) -> FiringSteps:

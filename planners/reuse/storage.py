@@ -280,28 +280,23 @@ def _rows_deepest_first(rates: BlockRates) -> Rows:
 
 def block_storage(
     rates: BlockRates, row_elements: Sequence[int], held: tuple[Rows, Rows] | None = None
-) -> tuple[Rows, int]:
-    """Return the rows of the smallest buffers of a block, and a lower bound on their elements.
+) -> Rows:
+    """Return the rows of the smallest buffers of a block.
 
     row_elements: of each edge. held: `held_rows` of the rates, if known. The search ends after EFFORT
     distributions, with the smallest buffers so far.
     """
     least, enough = held or held_rows(rates)
-
-    def size(capacities: Sequence[int]) -> int:
-        return sum(map(mul, capacities, row_elements))
-
     if least == enough:
-        return enough, size(enough)
+        return enough
     graph = _graph(rates, row_elements)
     storage = smallest_storage(graph, SearchSpace(unit="bytes"), budget=Stop(steps=EFFORT))
     if storage.reason.has(Ended.INTERRUPTED):
         raise KeyboardInterrupt  # ends the calling search, too
-    bound = max(size(least), storage.lower_bound)
     # The search may end early with more than the simple schedule needs.
-    if storage.point is None or storage.point.size > size(enough):
-        return enough, bound
-    return tuple(storage.point.capacities[str(number)] for number in range(len(rates.edges))), bound
+    if storage.point is None or storage.point.size > sum(map(mul, enough, row_elements)):
+        return enough
+    return tuple(storage.point.capacities[str(number)] for number in range(len(rates.edges)))
 
 
 def _graph(rates: BlockRates, row_elements: Sequence[int]) -> Graph:

@@ -1,8 +1,8 @@
 """A lower bound for every point of a front: no chromosome as fast as the point is below it.
 
-At least as much as is in use at once is needed, in whole buffers or with offsets. Where the front of
-loads is exact, a chromosome as fast as the point has a load no smaller than that of some chromosome of
-the exact front that is as fast as the point as well.
+At least as much as is in use at once is needed, in whole buffers or with offsets. The front of loads is
+exact where no two networks run in parallel and segments have few layers. Then a chromosome as fast as
+the point has a load no smaller than that of some chromosome of the front that is as fast as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from planners.reuse.bounds import memory_bound
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.load_front import LoadFront, load_front
+from planners.reuse.load_front import load_front
 from planners.reuse.problem import Number, Point
 
 
@@ -32,20 +32,15 @@ def bounded_points(
     rows: of the parts that a layer may have instead of the whole.
     """
     least = memory_bound(evaluator, (None, *rows))
-    front = load_front(evaluator, rows)
-    loads = _timed_loads(evaluator, front) if front.is_exact else []
+    unit = evaluator.costs.element_bytes
+    # Bytes of weights and load, and the periods, of each chromosome of the front.
+    loads = [
+        (evaluator.weights + unit * load, evaluator.evaluate(genes)[1:])
+        for load, genes in load_front(evaluator, rows)
+    ]
     return tuple(
         BoundedPoint(point=point, lower_bound=max(least, _bound(point, loads))) for point in points
     )
-
-
-def _timed_loads(evaluator: Evaluator, front: LoadFront) -> list[tuple[int, tuple[Number, ...]]]:
-    """Bytes of weights and load, and the periods, of each chromosome of a front."""
-    unit = evaluator.costs.element_bytes
-    return [
-        (evaluator.weights + unit * load, evaluator.evaluate(genes)[1:])
-        for genes, load in zip(front.chromosomes, front.loads, strict=True)
-    ]
 
 
 def _bound(point: Point, loads: Sequence[tuple[int, tuple[Number, ...]]]) -> int:

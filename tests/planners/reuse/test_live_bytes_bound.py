@@ -41,7 +41,7 @@ class Lazy:
     def __init__(self, model, rows):
         self.table = model.table
         self.rows = rows
-        self.capacities = model.capacities(model.storages(rows))
+        self.capacities = model.capacities(rows)
         self.fired = [0] * len(rows)
         self.order = []
 
@@ -101,7 +101,7 @@ def test_what_is_forced_to_begin_is_what_a_lazy_schedule_fires(name):
     for model in Evaluator(APPLICATIONS[name]).models:
         for _ in range(6):
             rows = drawn_rows(model, drawn)
-            forced = begun_before_end(model, rows, model.capacities(model.storages(rows)))
+            forced = begun_before_end(model, rows, model.capacities(rows))
             for layer, bits in enumerate(forced):
                 fired = Lazy(model, rows).end(layer).fired
                 assert bits == sum(1 << one for one, count in enumerate(fired) if count)
@@ -112,7 +112,7 @@ def test_what_is_not_known_yet_forces_no_more_than_what_follows(name):
     drawn = random.Random(6)
     for model in Evaluator(APPLICATIONS[name]).models:
         rows = drawn_rows(model, drawn)
-        capacities = model.capacities(model.storages(rows))
+        capacities = model.capacities(rows)
         known = begun_before_end(model, rows, capacities)
         for _ in range(6):
             fewer = [one if drawn.random() < 0.7 else None for one in rows]
@@ -205,7 +205,7 @@ def test_the_bound_is_the_least_load_of_the_exact_front(number):
     # Two methods: stretches of the planner's schedule, and what every schedule has in use.
     application = read_published_application(TABLE, f"application {number}")
     evaluator = Evaluator(as_published(application), share=best_shared)
-    least = load_front(evaluator).loads[-1]
+    least = load_front(evaluator)[-1][0]
     assert memory_bound(evaluator, steps=200) == evaluator.weights + 4 * least
 
 

@@ -36,11 +36,10 @@ def load_and_periods(evaluator, genes):
 def test_no_chromosome_has_a_smaller_load_in_the_same_time(name):
     evaluator = Evaluator(APPLICATIONS[name])
     found = load_front(evaluator)
-    assert found.is_exact
     expected = front_of(
         load_and_periods(evaluator, genes) for genes in all_genes(APPLICATIONS[name])
     )
-    points = sorted(load_and_periods(evaluator, genes) for genes in found.chromosomes)
+    points = sorted(load_and_periods(evaluator, genes) for _, genes in found)
     assert points == expected
 
 
@@ -48,29 +47,25 @@ def test_no_chromosome_has_a_smaller_load_in_the_same_time(name):
 def test_the_loads_of_stretches_are_those_of_the_whole_chromosome(name):
     evaluator = Evaluator(APPLICATIONS[name])
     found = load_front(evaluator)
-    loads = [evaluator.plan(genes).live_load for genes in found.chromosomes]
-    assert loads == list(found.loads)
+    assert all(load == evaluator.plan(genes).live_load for load, genes in found)
 
 
 def test_several_kinds_of_parts_are_exact_too():
     application = alone(plain("plain"))
     evaluator = Evaluator(application)
     found = load_front(evaluator, (1, 3))
-    assert found.is_exact
     expected = front_of(
         load_and_periods(evaluator, genes) for genes in all_genes(application, (None, 1, 3))
     )
-    points = sorted(load_and_periods(evaluator, genes) for genes in found.chromosomes)
+    points = sorted(load_and_periods(evaluator, genes) for _, genes in found)
     assert points == expected
 
 
-def test_what_is_too_much_to_try_is_not_called_exact(monkeypatch):
+def test_loads_are_true_where_not_all_genes_of_a_segment_are_tried(monkeypatch):
     monkeypatch.setattr("planners.reuse.load_front.MOST_CHOICES", 1)
     evaluator = Evaluator(alone(branched()))
     found = load_front(evaluator)
-    assert not found.is_exact
-    loads = [evaluator.plan(genes).live_load for genes in found.chromosomes]
-    assert loads == list(found.loads)
+    assert all(load == evaluator.plan(genes).live_load for load, genes in found)
 
 
 def test_a_stop_ends_the_front_of_live_bytes():
@@ -87,5 +82,5 @@ def test_measured_times_decide_where_there_are_some():
     network = application.members[0].network
     times = {layer.name: {1: 1, layer.shape.rows: 1} for layer in network.layers}
     found = load_front(Evaluator(application, Costs(measured={network.name: times})))
-    assert len(found.chromosomes) == 1
-    assert len(load_front(Evaluator(application)).chromosomes) > 1
+    assert len(found) == 1
+    assert len(load_front(Evaluator(application))) > 1

@@ -57,7 +57,7 @@ def test_beyond_the_published_front_of_the_worked_example():
 
 def test_offsets_reach_the_bound_of_the_worked_example_before_213_extra_phases():
     evaluator = Evaluator(EXAMPLE, share=best_shared)
-    genes = load_front(evaluator).chromosomes[-1]
+    _, genes = load_front(evaluator)[-1]
     found = offset_point(evaluator, genes)
     # P2 and P3 run in parallel: 5 rows of 96 of e12', both copies of e23', and e34'.
     assert found.offsets.peak // 4 == 5 * 96 + 6272 + 6272 + 10
