@@ -289,8 +289,8 @@ class _Measurer:
             self._refresh(inputs[variant.input_layout], fresh[variant.input_layout])
 
         times = take_turns(runs, self._effort, prepare=prepare)
-        for variant, run, (nanoseconds, spread) in zip(variants, runs, times, strict=True):
-            prepared = group[variant]
+        for (variant, prepared), run, measured in zip(group.items(), runs, times, strict=True):
+            nanoseconds, spread = measured
             extra = allocated_bytes(run) if prepared.allocates else 0
             yield LayerProfile(
                 **variant._asdict(),
@@ -369,9 +369,9 @@ def allocated_bytes(run: Callable[[], None]) -> int:
     if not was_tracing:
         tracemalloc.start()
     tracemalloc.reset_peak()
-    before = tracemalloc.get_traced_memory()[0]
+    before, _ = tracemalloc.get_traced_memory()
     run()
-    peak = tracemalloc.get_traced_memory()[1]
+    _, peak = tracemalloc.get_traced_memory()
     if not was_tracing:
         tracemalloc.stop()
     return peak - before

@@ -13,7 +13,7 @@ from planners.primitives.library.primitive import (
     ConvolutionSizes,
     Primitive,
     by_channels,
-    by_places,
+    by_pixels,
     compiled,
 )
 from planners.primitives.profile import CHW, HWC
@@ -91,7 +91,7 @@ DIRECT = tuple(
         input_layout=source,
         output_layout=target,
         loops=loops,
-        view=by_channels if target == CHW else by_places,
+        view=by_channels if target == CHW else by_pixels,
         arrange=arrange,
         condition=condition,
     )

@@ -1,7 +1,7 @@
 """Convolution by products of matrices: im2col, im2row, MEC, and 1x1 convolutions as they are.
 
 The lowered matrix has a column (im2col) or a row (im2row) for each output pixel: the input elements of
-its window (`seen`). It is multiplied by the weights. With strips only as many output rows are lowered
+its window. It is multiplied by the weights. With strips only as many output rows are lowered
 at a time as fit into STRIP_BYTES, at least one. Source: Chellapilla, Puri, Simard, High Performance
 Convolutional Neural Networks for Document Processing, IWFHR 2006, section 3.
 
@@ -26,7 +26,7 @@ from planners.primitives.library.primitive import (
     ConvolutionSizes,
     Primitive,
     by_channels,
-    by_places,
+    by_pixels,
     compiled,
     float_bytes,
 )
@@ -51,44 +51,46 @@ class Lowered(Primitive):
         return not self.is_in_strips or self.strip(sizes) < sizes.rows
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        return float_bytes(sizes.seen * self.strip(sizes) * sizes.columns)
+        return float_bytes(sizes.window_elements * self.strip(sizes) * sizes.columns)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
-        seen = kernel.transpose(0, 2, 3, 1) if self.is_by_rows else kernel
-        weights = seen.reshape(sizes.groups, sizes.group_filters, sizes.seen)
+        in_order = kernel.transpose(0, 2, 3, 1) if self.is_by_rows else kernel
+        weights = in_order.reshape(sizes.groups, sizes.group_filters, sizes.window_elements)
         return np.ascontiguousarray(weights.swapaxes(1, 2) if self.is_transposed else weights)
 
     def run(
         self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
-        result = matrix_of(output, self.output_layout, sizes.places)
+        result = matrix_of(output, self.output_layout, sizes.pixels)
         weights = kernel.swapaxes(1, 2) if self.is_transposed else kernel
         strip, columns, depth = self.strip(sizes), sizes.columns, sizes.group_channels
         for group, first in product(range(sizes.groups), range(0, sizes.rows, strip)):
             rows = min(strip, sizes.rows - first)
-            cells = workspace[: sizes.seen * rows * columns]
+            buffer = workspace[: sizes.window_elements * rows * columns]
             channels = slice(group * depth, (group + 1) * depth)
             if self.is_by_rows:
-                lowered = cells.reshape(rows, columns, *sizes.kernel, depth)
-                source_part = by_places(source, self.input_layout)[:, :, channels]
+                lowered = buffer.reshape(rows, columns, *sizes.kernel, depth)
+                source_part = by_pixels(source, self.input_layout)[:, :, channels]
                 compiled(kernels.rows, sizes.largest)(source_part, sizes.steps, first, lowered)
-                seen = lowered.reshape(rows * columns, sizes.seen).T
+                windows = lowered.reshape(rows * columns, sizes.window_elements).T
             else:
-                lowered = cells.reshape(depth, *sizes.kernel, rows, columns)
+                lowered = buffer.reshape(depth, *sizes.kernel, rows, columns)
                 source_part = by_channels(source, self.input_layout)[channels]
                 compiled(kernels.columns, sizes.largest)(source_part, sizes.steps, first, lowered)
-                seen = lowered.reshape(sizes.seen, rows * columns)
+                windows = lowered.reshape(sizes.window_elements, rows * columns)
             filters = slice(group * sizes.group_filters, (group + 1) * sizes.group_filters)
-            places = slice(first * columns, (first + rows) * columns)
+            pixels = slice(first * columns, (first + rows) * columns)
             # The axes of the result are those of the layout, see `matrix_of`.
-            axes = (filters, places) if self.output_layout == CHW else (places, filters)
-            multiply(weights[group], seen, self.output_layout, result[axes])
+            axes = (filters, pixels) if self.output_layout == CHW else (pixels, filters)
+            multiply(weights[group], windows, self.output_layout, result[axes])
 
     def strip(self, sizes: ConvolutionSizes) -> int:
         """Return the number of output rows that are lowered at a time."""
         if not self.is_in_strips:
             return sizes.rows
-        return max(1, min(sizes.rows, STRIP_BYTES // float_bytes(sizes.seen * sizes.columns)))
+        return max(
+            1, min(sizes.rows, STRIP_BYTES // float_bytes(sizes.window_elements * sizes.columns))
+        )
 
 
 LOWERED = (
@@ -131,23 +133,25 @@ class MemoryEfficient(Primitive):
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
         """Return (filters, window elements with the rows outermost)."""
         order = (0, 2, 1, 3) if self.input_layout == CHW else (0, 2, 3, 1)
-        return np.ascontiguousarray(kernel.transpose(order)).reshape(sizes.filters, sizes.seen)
+        return np.ascontiguousarray(kernel.transpose(order)).reshape(
+            sizes.filters, sizes.window_elements
+        )
 
     def run(
         self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
         rows, channels, width = _rows(sizes), sizes.channels, sizes.kernel[1]
-        cells = workspace[: rows * channels * width * sizes.columns]
+        buffer = workspace[: rows * channels * width * sizes.columns]
         row_stride, column_stride = sizes.steps.stride
         # Every input row is lowered by itself: as im2col or im2row of a kernel of one row, stride 1.
         steps = sizes.steps._replace(stride=(1, column_stride))
         if self.input_layout == CHW:
-            by_rows = cells.reshape(rows, channels, width, 1, sizes.columns)
+            by_rows = buffer.reshape(rows, channels, width, 1, sizes.columns)
             lowered = by_rows.transpose(1, 3, 2, 0, 4)
             compiled(kernels.columns, sizes.largest)(source, steps, 0, lowered)
             matrix = by_rows.reshape(rows * channels * width, sizes.columns)
         else:
-            by_columns = cells.reshape(sizes.columns, rows, 1, width, channels)
+            by_columns = buffer.reshape(sizes.columns, rows, 1, width, channels)
             lowered = by_columns.transpose(1, 0, 2, 3, 4)
             compiled(kernels.rows, sizes.largest)(source, steps, 0, lowered)
             matrix = by_columns.reshape(sizes.columns, rows * width * channels).T
@@ -155,7 +159,9 @@ class MemoryEfficient(Primitive):
         for row in range(sizes.rows):
             first = row * row_stride * channels * width
             target = output[:, row] if self.output_layout == CHW else output[row]
-            multiply(kernel, matrix[first : first + sizes.seen], self.output_layout, target)
+            multiply(
+                kernel, matrix[first : first + sizes.window_elements], self.output_layout, target
+            )
 
 
 def _rows(sizes: ConvolutionSizes) -> int:
@@ -185,12 +191,12 @@ class PointwiseProduct(Primitive):
     def run(
         self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
-        seen = matrix_of(source, self.input_layout, sizes.places)
+        windows = matrix_of(source, self.input_layout, sizes.pixels)
         multiply(
             kernel.T if self.is_transposed else kernel,
-            seen if self.input_layout == CHW else seen.T,
+            windows if self.input_layout == CHW else windows.T,
             self.output_layout,
-            matrix_of(output, self.output_layout, sizes.places),
+            matrix_of(output, self.output_layout, sizes.pixels),
         )
 
 
@@ -205,19 +211,21 @@ POINTWISE = tuple(
 )
 
 
-def multiply(weights: NDArray[Any], seen: NDArray[Any], layout: str, result: NDArray[Any]) -> None:
+def multiply(
+    weights: NDArray[Any], windows: NDArray[Any], layout: str, result: NDArray[Any]
+) -> None:
     """Write the product of weights and window elements; additional first axes are of several products.
 
-    weights: (filters, K). seen: (K, pixels). result: (filters, pixels) for "CHW", (pixels, filters)
-    for "HWC". Any of them may be a transposed view: no array is copied if the elements along one of
-    its last two axes are adjacent in memory.
+    weights: (filters, K), with K elements of a window. windows: (K, pixels). result: (filters, pixels)
+    for "CHW", (pixels, filters) for "HWC". Any of them may be a transposed view: no array is copied if
+    the elements along one of its last two axes are adjacent in memory.
     """
     if layout == CHW:
-        np.matmul(weights, seen, out=result)
+        np.matmul(weights, windows, out=result)
     else:
-        np.matmul(seen.swapaxes(-1, -2), weights.swapaxes(-1, -2), out=result)
+        np.matmul(windows.swapaxes(-1, -2), weights.swapaxes(-1, -2), out=result)
 
 
-def matrix_of(output: NDArray[Any], layout: str, places: int) -> NDArray[Any]:
+def matrix_of(output: NDArray[Any], layout: str, pixels: int) -> NDArray[Any]:
     """Return a view of a whole map as the result of a product, see `multiply`."""
-    return output.reshape(-1, places) if layout == CHW else output.reshape(places, -1)
+    return output.reshape(-1, pixels) if layout == CHW else output.reshape(pixels, -1)

@@ -61,11 +61,11 @@ class Shifted(Primitive):
             dims = (len(taps) * filters, len(rows) * width)
             weights = kernel[taps.start : taps.stop].reshape(dims[0], sizes.channels)
             if self.input_layout == CHW:
-                seen = source[:, rows.start : rows.stop].reshape(sizes.channels, dims[1])
+                windows = source[:, rows.start : rows.stop].reshape(sizes.channels, dims[1])
             else:
-                seen = source[rows.start : rows.stop].reshape(dims[1], sizes.channels).T
+                windows = source[rows.start : rows.stop].reshape(dims[1], sizes.channels).T
             result = workspace[: prod(dims)].reshape(dims if is_by_filter else dims[::-1])
-            multiply(weights, seen, self.output_layout, result)
+            multiply(weights, windows, self.output_layout, result)
             by_filter, by_pixel = (len(taps), filters), (len(rows), width)
             shape = (*by_filter, *by_pixel) if is_by_filter else (*by_pixel, *by_filter)
             for index, tap in enumerate(taps):

@@ -67,7 +67,7 @@ def by_channels(array: NDArray[Any], layout: str) -> NDArray[Any]:
     return array if layout == CHW else array.transpose(2, 0, 1)
 
 
-def by_places(array: NDArray[Any], layout: str) -> NDArray[Any]:
+def by_pixels(array: NDArray[Any], layout: str) -> NDArray[Any]:
     """Return a view of a map by (row, column, channel), from any layout."""
     return array.transpose(1, 2, 0) if layout == CHW else array
 
@@ -124,19 +124,19 @@ class ConvolutionSizes:
         return ranges.windows(self.steps, self.kernel, *dims)
 
     @property
-    def places(self) -> int:
+    def pixels(self) -> int:
         """Pixels of an output map."""
         return self.rows * self.columns
 
     @property
-    def seen(self) -> int:
-        """Elements of a window: the input elements of one output element."""
+    def window_elements(self) -> int:
+        """Input elements of a window, which an output element depends on."""
         return self.group_channels * self.kernel[0] * self.kernel[1]
 
     @property
     def weights(self) -> int:
         """Parameters of the kernels."""
-        return self.filters * self.seen
+        return self.filters * self.window_elements
 
     @property
     def is_dense(self) -> bool:

@@ -214,11 +214,11 @@ class Tiled(Transformed):
                 (points, filters, places) if is_written_by_maps else (points, places, filters),
             )
             if is_read_by_maps:
-                seen = tiles.reshape(points, channels, places)
+                windows = tiles.reshape(points, channels, places)
             else:
-                seen = tiles.reshape(points, places, channels).swapaxes(1, 2)
+                windows = tiles.reshape(points, places, channels).swapaxes(1, 2)
             self.forwards(sizes, domain, source, first, line, tiles)
-            multiply(kernel, seen, self.output_layout, products)
+            multiply(kernel, windows, self.output_layout, products)
             dims = (filters, *grid) if is_written_by_maps else (*grid, filters)
             self.backwards(domain, products.reshape(*shape, *dims), first, line, output)
 
@@ -267,13 +267,13 @@ class TiledRows(Transformed):
             (points, filters, count) if is_by_maps else (points, count, filters),
         )
         if self.input_layout == CHW:
-            seen = tiles.reshape(points, rows * channels, count)
+            windows = tiles.reshape(points, rows * channels, count)
         else:
-            seen = tiles.reshape(points, count, rows * channels).swapaxes(1, 2)
+            windows = tiles.reshape(points, count, rows * channels).swapaxes(1, 2)
         self.forwards(sizes, domain, source, 0, line, tiles.transpose(0, 1, 3, 2, 4))
         dims = (filters, 1, count) if is_by_maps else (1, count, filters)
         for row in range(sizes.rows):
-            window = seen[:, row * channels : row * channels + depth]
+            window = windows[:, row * channels : row * channels + depth]
             multiply(kernel, window, self.output_layout, products)
             self.backwards(domain, products.reshape(1, points, *dims), row, line, output)
 

@@ -200,8 +200,10 @@ def _greedy_pass(
     used, least_limit = 0, None
     for number, candidates in enumerate(problem.candidates):
         remaining = later[-2 - number]
-        costs: list[tuple[int, int, int]] = []  # time and bytes with changes of inputs; index
-        for index, candidate in enumerate(candidates):
+        costs: list[
+            tuple[int, int]
+        ] = []  # of each candidate: time and bytes, with changes of inputs
+        for candidate in candidates:
             time, sizes = candidate.nanoseconds, [objective.of_layer(candidate)]
             for link in inputs[number]:
                 layout = chosen[link.producer].output_layout
@@ -209,14 +211,17 @@ def _greedy_pass(
                 if change is not None:
                     time += change.nanoseconds
                     sizes.append(objective.of_change(link, change))
-            costs.append((time, objective.total(sizes), index))
-        totals = {cost: objective.total((used, cost[1], remaining)) for cost in costs}
-        fitting = [cost for cost in costs if totals[cost] <= limit]
-        choice = min(fitting) if fitting else min(costs, key=lambda cost: (cost[1], *cost))
+            costs.append((time, objective.total(sizes)))
+        totals = [objective.total((used, size, remaining)) for _, size in costs]
+        fitting = [index for index, total in enumerate(totals) if total <= limit]
         if fitting:
+            choice = min(fitting, key=costs.__getitem__)
             least_limit = max(least_limit or 0, totals[choice])
-        chosen.append(candidates[choice[2]])
-        used = objective.total((used, choice[1]))
+        else:  # the smallest
+            choice = min(range(len(costs)), key=lambda index: costs[index][::-1])
+        chosen.append(candidates[choice])
+        _, size = costs[choice]
+        used = objective.total((used, size))
     return Selection(problem=problem, chosen=tuple(chosen)), least_limit
 
 

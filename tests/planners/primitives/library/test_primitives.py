@@ -142,7 +142,7 @@ def test_the_declared_workspace_is_all_that_is_allocated(primitive):
 def test_nothing_is_hidden_inside_a_call_of_numpy(primitive):
     # The largest example that applies has maps of 13 kB and more; objects of Python, such as views,
     # take some hundred bytes each.
-    sizes = max(filter(primitive.applies, EXAMPLES), key=lambda one: one.channels * one.places)
+    sizes = max(filter(primitive.applies, EXAMPLES), key=lambda one: one.channels * one.pixels)
     run, declared = ready(primitive, sizes)
     tracemalloc.start()
     try:
