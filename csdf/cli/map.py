@@ -105,7 +105,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--processors",
         type=option_values.positive,
         metavar="N",
-        help="this number of equal processors, with communication in zero time",
+        help="this number of equal processors, with communication in zero time; a search uses at "
+        "most as many as there are actors",
     )
     parser.add_argument(
         "--mapping", metavar="FILE", help="analyse this mapping instead of a search"
@@ -183,7 +184,9 @@ def _platform(options: argparse.Namespace, graph: Graph, required: Fraction | No
         raise CsdfError(
             f"{options.file}: no platform in it; give --platform FILE or --processors N"
         )
-    return equal_processors(options.processors or len(graph.actors))
+    count = options.processors or len(graph.actors)
+    # A search leaves further equal processors idle, so they are left out.
+    return equal_processors(count if options.mapping else min(count, len(graph.actors)))
 
 
 def _searched(

@@ -121,6 +121,12 @@ def test_wheels_that_start_together_have_an_exact_period(answer, tmp_path):
     assert 0 < int(found["period_aligned"]) <= int(found["period"])
 
 
+def test_processors_beyond_the_actors_are_left_out(answer):
+    _, three = answer("map", EXAMPLE, "--processors", 3)
+    code, many = answer("map", EXAMPLE, "--processors", 10**8)
+    assert (code, many) == (0, three)
+
+
 def test_the_fewest_processors_for_a_period_are_told(answer):
     code, found = answer("map", EXAMPLE, "--period", "14")
     # 3 * (1 + 3) + 4 * 2 + 2 + 3 = 25 time units of work, too much for one processor.
