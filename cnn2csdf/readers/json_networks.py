@@ -18,7 +18,7 @@ from cnn2csdf.geometry import window_places
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.readers.reading_order import reading_order
-from csdf.errors import InvalidNetwork, UnsupportedOperator
+from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
 from csdf.io.json_value import JsonValue
 from csdf.names import longer_name
 
@@ -327,6 +327,10 @@ def parse_description(text: str, file: str) -> Description:
     connections form a cycle.
     """
     document = JsonValue.parse_as_python(text, file)
+    if isinstance(document.value, dict) and "actors" in document.value:
+        raise UnreadableFile(
+            f"{file}: a dataflow graph; expected a network. csdf analyze reads graphs"
+        )
     name = _text(document["name"])
     entries = list(document["_DNN__layers"].items())
     if not entries:

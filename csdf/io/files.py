@@ -211,6 +211,8 @@ def require_folder(path: str | os.PathLike[str]) -> None:
     name = os.fspath(path)
     if not name:
         raise UnwritableFile("the name of the folder to write into is empty")
+    if name == "-":  # standard output elsewhere
+        raise UnwritableFile("-: expected the name of a folder")
     try:
         above = os.path.realpath(name)
     except ValueError:

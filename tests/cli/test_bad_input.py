@@ -229,6 +229,7 @@ def test_a_missing_project_of_hls4ml_is_missing(run, tmp_path):
     [
         ("", "the name of the folder to write into is empty"),
         ("file", "file: is a file; expected a folder"),
+        ("-", "-: expected the name of a folder"),
         ("file/below", "file/below: cannot be made: "),
         ("a\0b", "no folder has such a name"),
     ],

@@ -221,6 +221,7 @@ def changed(**values):
         ("[" * 100_000, UnreadableFile, "net.json: nested too deeply"),
         ("[1]", UnreadableFile, "net.json: found [1]; expected an object"),
         ("{}", UnreadableFile, "net.json: found {}; the key 'name' is missing"),
+        ('{"actors": []}', UnreadableFile, "net.json: a dataflow graph; expected a network."),
         (document(), UnreadableFile, "net.json: _DNN__layers: found []; expected at least one la"),
         (changed(fs=0), UnreadableFile, "_DNN__layers[0].fs: found 0; expected an integer from 1"),
         (changed(ih="8"), UnreadableFile, "_DNN__layers[0].ih: found '8'; expected an integer"),
