@@ -44,7 +44,7 @@ class Context:
     readers: Mapping[str, int]
     values: GraphValues
 
-    def behind(self, tensor: str, *op_types: str) -> OnnxNode | None:
+    def unshared(self, tensor: str, *op_types: str) -> OnnxNode | None:
         """Return the node of one of these types that writes a tensor that no other node reads."""
         is_shared = self.readers[tensor] != 1 or self.values.is_static(tensor)
         return None if is_shared else self.writer(tensor, *op_types)
@@ -120,7 +120,7 @@ def bias_addition(node: OnnxNode, context: Context) -> OnnxNode | None:
     after:  y = Conv(x, w, [[[[1.0]], [[2.0]]]])
     """
     for source, constant in (node.inputs, node.inputs[::-1]):
-        product = context.behind(source, *PRODUCTS)
+        product = context.unshared(source, *PRODUCTS)
         if product is None or product.input(2) is not None:
             continue
         if context.values.is_static(constant) and _is_bias(product, constant, node, context):
@@ -153,15 +153,15 @@ def gated_activation(node: OnnxNode, context: Context) -> OnnxNode | None:
     after:  y = Mish(x)
     """
     for source, gate in (node.inputs, node.inputs[::-1]):
-        sigmoid = context.behind(gate, "Sigmoid")
+        sigmoid = context.unshared(gate, "Sigmoid")
         if sigmoid is not None and sigmoid.inputs[0] == source:
             return _in_place_of(node, "Swish", source)
-        hard = context.behind(gate, "HardSigmoid")
+        hard = context.unshared(gate, "HardSigmoid")
         if hard is not None and hard.inputs[0] == source and hard.real("beta", 0.5) == 0.5:
             if isclose(hard.real("alpha", 0.2), 1 / 6, rel_tol=TOLERANCE):
                 return _in_place_of(node, "HardSwish", source)
-        tanh = context.behind(gate, "Tanh")
-        softplus = tanh and context.behind(tanh.inputs[0], "Softplus")
+        tanh = context.unshared(gate, "Tanh")
+        softplus = tanh and context.unshared(tanh.inputs[0], "Softplus")
         if softplus and softplus.inputs[0] == source:
             return _in_place_of(node, "Mish", source)
     return None
@@ -179,7 +179,7 @@ def gelu(node: OnnxNode, context: Context) -> OnnxNode | None:
     if len(halves) != 1 or len(remaining) != 2:
         return None
     for source, gate in (remaining, remaining[::-1]):
-        addition = context.behind(gate, "Add")
+        addition = context.unshared(gate, "Add")
         summands = addition and context.operands(addition)
         if not summands or summands.constant != 1:
             continue
@@ -193,33 +193,33 @@ def gelu(node: OnnxNode, context: Context) -> OnnxNode | None:
 def _three_factors(node: OnnxNode, context: Context) -> list[str]:
     """The factors of a product of three that two nodes compute; of another product, none."""
     for source, factor in (node.inputs, node.inputs[::-1]):
-        if inner := context.behind(source, "Mul"):
+        if inner := context.unshared(source, "Mul"):
             return [*inner.inputs, factor]
     return []
 
 
 def _is_tanh_of_cubic(tensor: str, source: str, context: Context) -> bool:
     """Whether a tensor is tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))."""
-    tanh = context.behind(tensor, "Tanh")
+    tanh = context.unshared(tensor, "Tanh")
     inner = tanh and _times(tanh.inputs[0], sqrt(2 / pi), context)
-    addition = inner and context.behind(inner, "Add")
+    addition = inner and context.unshared(inner, "Add")
     if not addition or source not in addition.inputs:
         return False
     first, second = addition.inputs
     cube = _times(second if first == source else first, 0.044715, context)
-    power = cube and context.behind(cube, "Pow", "Mul")
+    power = cube and context.unshared(cube, "Pow", "Mul")
     if not power:
         return False
     if power.op_type == "Pow":
         return power.inputs[0] == source and context.scalar(power.inputs[1]) == 3
     square = next((name for name in power.inputs if name != source), source)
-    squaring = context.behind(square, "Mul")
+    squaring = context.unshared(square, "Mul")
     return source in power.inputs and squaring is not None and set(squaring.inputs) == {source}
 
 
 def _times(tensor: str, factor: float, context: Context) -> str | None:
     """The dynamic operand of a product with a constant that is about this factor."""
-    product = context.behind(tensor, "Mul")
+    product = context.unshared(tensor, "Mul")
     operands = product and context.operands(product)
     is_product = operands and isclose(operands.constant, factor, rel_tol=TOLERANCE)
     return operands.tensor if operands and is_product else None
@@ -234,7 +234,7 @@ def layer_normalization(node: OnnxNode, context: Context) -> OnnxNode | None:
     after:  y = LayerNormalization(x, 3.0, 4.0, axis=3, epsilon=0.25)
     """
     for scaled, shift in (node.inputs, node.inputs[::-1]):
-        product = context.behind(scaled, "Mul")
+        product = context.unshared(scaled, "Mul")
         if product is None or not context.values.is_static(shift):
             continue
         for standard, scale in (product.inputs, product.inputs[::-1]):
@@ -254,12 +254,12 @@ def _standardised(tensor: str, context: Context) -> tuple[str, int, float] | Non
 
     Either use of d may have a subtraction and a mean of its own.
     """
-    division = context.behind(tensor, "Div")
-    root = division and context.behind(division.inputs[1], "Sqrt")
-    addition = root and context.behind(root.inputs[0], "Add")
+    division = context.unshared(tensor, "Div")
+    root = division and context.unshared(division.inputs[1], "Sqrt")
+    addition = root and context.unshared(root.inputs[0], "Add")
     summands = addition and context.operands(addition)  # the variance and epsilon
-    averaging = summands and context.behind(summands.tensor, "ReduceMean")
-    square = averaging and context.behind(averaging.inputs[0], "Pow", "Mul")
+    averaging = summands and context.unshared(summands.tensor, "ReduceMean")
+    square = averaging and context.unshared(averaging.inputs[0], "Pow", "Mul")
     if not (division and summands and averaging and square):
         return None
     base, exponent = square.inputs
@@ -291,8 +291,8 @@ def _centred(tensor: str, context: Context) -> Centred | None:
 
 def _scaled_error_function(tensor: str, context: Context) -> str | None:
     """The x of erf(x / sqrt 2)."""
-    erf = context.behind(tensor, "Erf")
-    scaling = erf and context.behind(erf.inputs[0], "Div", "Mul")
+    erf = context.unshared(tensor, "Erf")
+    scaling = erf and context.unshared(erf.inputs[0], "Div", "Mul")
     operands = scaling and context.operands(scaling)
     if not scaling or not operands or scaling.inputs[0] != operands.tensor:
         return None
@@ -307,8 +307,8 @@ def channel_shuffle(node: OnnxNode, context: Context) -> OnnxNode | None:
             y = Reshape(t, [1, 6, 4, 5])
     after:  y = ChannelShuffle(x, groups=2)
     """
-    swap = context.behind(node.inputs[0], "Transpose")
-    cut = swap and context.behind(swap.inputs[0], "Reshape")
+    swap = context.unshared(node.inputs[0], "Transpose")
+    cut = swap and context.unshared(swap.inputs[0], "Reshape")
     if not swap or not cut:
         return None
     before, middle = context.values.dims(cut.inputs[0]), context.values.dims(cut.outputs[0])
@@ -331,7 +331,7 @@ def stacked_reduction(node: OnnxNode, context: Context) -> OnnxNode | None:
             y = ReduceMax(c, axes=[0], keepdims=0)
     after:  y = Max(x, z)
     """
-    stack = context.behind(node.inputs[0], "Concat")
+    stack = context.unshared(node.inputs[0], "Concat")
     if stack is None or node.integer("keepdims", 1):
         return None
     rank = len(context.values.dims(stack.outputs[0]))
@@ -340,7 +340,7 @@ def stacked_reduction(node: OnnxNode, context: Context) -> OnnxNode | None:
         return None
     sources = []
     for name in stack.inputs:
-        unsqueezed = context.behind(name, "Unsqueeze")
+        unsqueezed = context.unshared(name, "Unsqueeze")
         if unsqueezed is None or _listed(unsqueezed, context, rank) != (axis,):
             return None
         sources.append(unsqueezed.inputs[0])
@@ -362,7 +362,7 @@ def zero_for_nan(node: OnnxNode, context: Context) -> OnnxNode | None:
     before: n = IsNaN(x); y = Where(n, 0.0, x)
     after:  y = ZeroForNan(x)
     """
-    test = context.behind(node.inputs[0], "IsNaN")
+    test = context.unshared(node.inputs[0], "IsNaN")
     if test is None or test.inputs[0] != node.inputs[2] or context.scalar(node.inputs[1]) != 0:
         return None
     return _in_place_of(node, "ZeroForNan", node.inputs[2])

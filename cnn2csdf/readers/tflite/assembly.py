@@ -314,25 +314,29 @@ class TfliteAssembly:
         trained: Sequence[Trained] = (),
         fused: int = 0,
         output: int = 0,
-        turns: bool = True,
+        has_node_axes: bool = True,
         dims: Dims | None = None,
     ) -> None:
         """Add a chain of layers; the last layer writes an output of the node.
 
         sources: layers that the first layer reads, by default that of input 0 as the node sees it.
         trained: weights of the first layer. fused: ActivationFunctionType of the activation after the
-        first layer. turns: whether the axes have the order of the node, so that the result may need a
-        transposition. dims: of the result, if the file leaves them open.
+        first layer. has_node_axes: whether the axes have the order of the node, so that the result may
+        need a transposition. dims: of the result, if the file leaves them open.
         """
         tensor, number = self.output(node, output), node.outputs[output]
         inputs = [self.source(node, 0)] if sources is None else list(sources)
         quantization = quantization_of(tensor)
         if fused not in FUSED or (fused == TANH and quantization is not None):
-            raise refusal(node, f"the activation {fused} behind it is not supported")
+            raise refusal(node, f"the activation {fused} after it is not supported")
         self._require_types(
             node, [quantization, *(self.builder.layer(name).quantization for name in inputs)]
         )
-        if turns and len(tensor.dims) == 4 and self.is_map(number) != self.works_on_maps(node):
+        if (
+            has_node_axes
+            and len(tensor.dims) == 4
+            and self.is_map(number) != self.works_on_maps(node)
+        ):
             turn = TO_MAP if self.is_map(number) else TO_MATRIX
             steps = (*steps, op.Transpose(permutation=turn))
         wanted = self.frame_dims(number) if dims is None else dims

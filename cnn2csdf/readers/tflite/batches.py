@@ -64,7 +64,7 @@ Ends = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Blocks:
-    """Blocks of pixels along the first axes behind the batch: sizes, and ends of each axis."""
+    """Blocks of pixels along the first axes after the batch: sizes, and ends of each axis."""
 
     sizes: tuple[int, ...]
     ends: Ends
@@ -307,7 +307,7 @@ def _reshaped_axes(
 def _with_ends(tensors: list[Tensor], node: TfliteNode, ends: Ends) -> list[TfliteNode]:
     """Return nodes that crop axes by their negative ends, and pad them by their positive ends.
 
-    ends: of the axes behind the batch.
+    ends: of the axes after the batch.
     """
     source, output = node.inputs[0], node.outputs[0]
     dims = list(tensors[source].dims)
@@ -336,7 +336,7 @@ def _with_ends(tensors: list[Tensor], node: TfliteNode, ends: Ends) -> list[Tfli
 def _copied(graph: TfliteGraph, section: _Section) -> _Form:
     """Return the section with copies of its operators, one for each phase.
 
-    The first operator then has an output for each phase, and the last reads them behind its constants.
+    The first operator then has an output for each phase, and the last reads them after its constants.
     """
     split, joins = section.split, section.joins
     _blocks_of(graph, split)
@@ -419,7 +419,7 @@ def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
                 for axis, start, size in zip(axes_of_blocks, starts, blocks.sizes, strict=True)
                 if size > 1
             ]
-            assembly.add(node, *slices, sources=[source], output=phase, turns=False)
+            assembly.add(node, *slices, sources=[source], output=phase, has_node_axes=False)
         return
     if is_map:
         source = assembly.add_moves(node, source, op.Transpose(permutation=TO_MATRIX))
@@ -433,7 +433,7 @@ def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
         op.Reshape(dims=(*divided, *dims[1 + count :])),
         op.Transpose(permutation=(*phases_at, 0, *blocks_at, *rest_at)),
     ]
-    assembly.add(node, *moves, *to_output(node, assembly), sources=[source], turns=False)
+    assembly.add(node, *moves, *to_output(node, assembly), sources=[source], has_node_axes=False)
 
 
 def batch_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -469,7 +469,7 @@ def batch_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
         op.Reshape(dims=(batch, *whole, *dims[1 + count :])),
         *slices,
     ]
-    assembly.add(node, *moves, *to_output(node, assembly), sources=[source], turns=False)
+    assembly.add(node, *moves, *to_output(node, assembly), sources=[source], has_node_axes=False)
 
 
 def _constant_blocks(node: TfliteNode, assembly: TfliteAssembly) -> _Blocks:

@@ -22,7 +22,7 @@ from cnn2csdf.operators.operands import constant_role
 from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.moves import reshape_steps, with_axes_of
-from cnn2csdf.readers.tflite.options import frame_axis, fused_behind, options_of
+from cnn2csdf.readers.tflite.options import frame_axis, fused_activation, options_of
 from csdf.errors import UnreadableFile
 
 MAP_AXES = 4  # of a tensor that a layer may hold as feature maps
@@ -44,7 +44,7 @@ def elementwise(
         operator = op.Elementwise(
             function=function, constant=value.shape or (1,), constant_first=place == 0
         )
-    code = fused_behind(node, 0) if fused else 0
+    code = fused_activation(node, 0) if fused else 0
     assembly.add(node, operator, sources=sources, trained=trained, fused=code)
 
 
@@ -286,7 +286,7 @@ def unit_length(node: TfliteNode, assembly: TfliteAssembly) -> None:
         node,
         op.Elementwise(function="divide"),
         sources=[source, lengths],
-        fused=fused_behind(node, 0),
+        fused=fused_activation(node, 0),
     )
 
 

@@ -27,7 +27,7 @@ from cnn2csdf.readers.tflite.assembly import (
     refusal,
 )
 from cnn2csdf.readers.tflite.model_file import Dims, TfliteNode
-from cnn2csdf.readers.tflite.options import frame_axis, fused_behind, options_of
+from cnn2csdf.readers.tflite.options import frame_axis, fused_activation, options_of
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile
 
@@ -51,7 +51,7 @@ def reshape_steps(
 ) -> list[op.Operator]:
     """Return the steps of a reshape in the order of the file; wanted: with the batch.
 
-    from_map, to_map: whether the channels of a tensor of four axes lie in front.
+    from_map, to_map: whether the tensor before, and after, is a feature map if it has four axes.
     """
     steps: list[op.Operator] = []
     is_map = from_map and shape.is_map
@@ -86,7 +86,7 @@ def reshape(node: TfliteNode, assembly: TfliteAssembly) -> None:
         from_map=assembly.is_map(node.inputs[0]),
         to_map=assembly.is_map(node.outputs[0]),
     )
-    assembly.add(node, *steps, sources=[source], turns=False)
+    assembly.add(node, *steps, sources=[source], has_node_axes=False)
 
 
 def pack(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -182,7 +182,7 @@ def embedding(
         operator = op.ScaledEmbedding(entries=entries, width=width, scales=scales)
     steps = [operator, op.Transpose(permutation=(1, 2, 0)), *to_output(node, assembly)]
     trained = [assembly.trained(node, table, "table", rows.reshape(entries, width))]
-    assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
+    assembly.add(node, *steps, sources=[source], trained=trained, has_node_axes=False)
 
 
 def _scales_of_rows(
@@ -235,7 +235,7 @@ def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
     steps += to_output(node, assembly)
     classes = np.arange(depth, dtype=np.float32).reshape(1, depth)
     trained = [Trained(array=classes, stored=Stored(role="constant"))]
-    assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
+    assembly.add(node, *steps, sources=[source], trained=trained, has_node_axes=False)
 
 
 def gather(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -264,9 +264,9 @@ def gather(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add zeros with elements, or slices behind the first axes, at constant positions.
+    """Add zeros with elements, or slices along the last axes, at constant positions.
 
-    The result selects for each position a row of the updates, or a row of zeros behind them.
+    The result selects for each position a row of the updates, or a row of zeros after them.
     """
     indices, dims = assembly.constant(node, 0), assembly.integers(node, 2)
     depth = indices.shape[-1] if indices.ndim else 0
@@ -286,7 +286,7 @@ def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
     count, width = len(rows_written), prod(dims[depth:])
     if prod(assembly.tensor(node, 1).dims) != count * width:
         raise UnreadableFile(f"{node}: updates of {assembly.tensor(node, 1).dims} for {dims}")
-    row_of_zeros = count  # behind the updates
+    row_of_zeros = count  # after the updates
     update_of_row = np.full(prod(lead), row_of_zeros)
     update_of_row[rows_written] = np.arange(count)
     steps: list[op.Operator] = [op.Reshape(dims=(count, width))]
@@ -294,11 +294,11 @@ def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
         steps += op.padding_steps((count, width), [(0, 1), (0, 0)], mode="constant", value=0.0)
     steps.append(op.Gather(axis=0, places=tuple(update_of_row.tolist())))
     steps += to_output(node, assembly, tuple(dims))
-    assembly.add(node, *steps, sources=[assembly.source_in_file_axes(node, 1)], turns=False)
+    assembly.add(node, *steps, sources=[assembly.source_in_file_axes(node, 1)], has_node_axes=False)
 
 
 def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add elements, or slices behind the first axes, at positions that may depend on the frame."""
+    """Add elements, or slices along the last axes, at positions that may depend on the frame."""
     dims = assembly.tensor(node, 0).dims
     positions = assembly.tensor(node, 1).dims
     if not positions or not 0 < positions[-1] <= len(dims):
@@ -318,7 +318,7 @@ def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
         steps.append(op.Reshape(dims=(prod(lead), *rest)))
         steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
     steps += to_output(node, assembly)
-    assembly.add(node, *steps, sources=sources, turns=False)
+    assembly.add(node, *steps, sources=sources, has_node_axes=False)
 
 
 def _without_batch(node: TfliteNode, assembly: TfliteAssembly, dims: Dims, positions: Dims) -> str:
@@ -382,13 +382,13 @@ def transpose(node: TfliteNode, assembly: TfliteAssembly) -> None:
     output_axes = layer_axes(result, is_map=assembly.is_map(node.outputs[0]))
     permutation = tuple(input_axes.index(order[axis]) for axis in output_axes)
     operator = op.Transpose(permutation=permutation)
-    assembly.add(node, operator, sources=[assembly.source_as_stored(node, 0)], turns=False)
+    assembly.add(node, operator, sources=[assembly.source_as_stored(node, 0)], has_node_axes=False)
 
 
 def concatenation(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a concatenation of tensors or constants along the axis in the options."""
     axis = options_of(node).integer(CONCATENATION_AXIS, "i")
-    fused = fused_behind(node, CONCATENATION_ACTIVATION)
+    fused = fused_activation(node, CONCATENATION_ACTIVATION)
     _add_concatenation(node, assembly, axis, fused=fused)
 
 

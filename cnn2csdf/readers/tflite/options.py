@@ -25,7 +25,7 @@ def options_of(node: TfliteNode) -> Record:
     return node.options
 
 
-def fused_behind(node: TfliteNode, field: int) -> int:
+def fused_activation(node: TfliteNode, field: int) -> int:
     """Return the ActivationFunctionType in that field."""
     return 0 if node.options is None else node.options.integer(field, "b")
 

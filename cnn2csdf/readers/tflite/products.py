@@ -14,7 +14,7 @@ from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained,
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.moves import to_output
 from cnn2csdf.readers.tflite.options import (
-    fused_behind,
+    fused_activation,
     is_hybrid,
     options_of,
     require_one_type,
@@ -51,7 +51,7 @@ def fully_connected(node: TfliteNode, assembly: TfliteAssembly) -> None:
     weights = _of_fully_connected(node, assembly, matrix)
     require_scales(node, weights, units)
     trained = [weights, *bias]
-    assembly.add(node, operator, trained=trained, fused=fused_behind(node, 0))
+    assembly.add(node, operator, trained=trained, fused=fused_activation(node, 0))
 
 
 def _add_of_vectors(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarray) -> None:
@@ -66,7 +66,7 @@ def _add_of_vectors(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarr
     bias = biases(node, assembly, units)
     product = op.MatrixProduct(units=units, has_bias=bool(bias))
     operator = with_types(node, assembly, product, has_offset=_has_offset(node))
-    _add(node, assembly, operator, [source], [weights, *bias], fused=fused_behind(node, 0))
+    _add(node, assembly, operator, [source], [weights, *bias], fused=fused_activation(node, 0))
 
 
 def _of_fully_connected(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarray) -> Trained:
@@ -139,8 +139,8 @@ def _add(
     steps = [operator, *turn]
     if output_dims != wanted and prod(output_dims) == prod(wanted):
         steps.insert(1, reshape)
-    # turns=False: `steps` already end with the order of axes of the result.
-    assembly.add(node, *steps, sources=sources, trained=trained, fused=fused, turns=False)
+    # has_node_axes=False: `steps` already end with the order of axes of the result.
+    assembly.add(node, *steps, sources=sources, trained=trained, fused=fused, has_node_axes=False)
 
 
 CONVERTERS: Mapping[str, Converter] = {

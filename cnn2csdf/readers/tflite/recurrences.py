@@ -29,7 +29,7 @@ from cnn2csdf.readers.tflite.assembly import (
 )
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.options import (
-    fused_behind,
+    fused_activation,
     is_hybrid,
     options_of,
     require_centred,
@@ -246,7 +246,7 @@ def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
     keeps = _keeps_states(node, assembly, SVDF_STATE)
     if quantization_of(assembly.tensor(node, 0)) is None and state is None:
         kept = SVDF_STATE if keeps else None
-        _add_real_svdf(node, assembly, rank, kept, fused_behind(node, SVDF_ACTIVATION))
+        _add_real_svdf(node, assembly, rank, kept, fused_activation(node, SVDF_ACTIVATION))
         return
     if quantization_of(assembly.tensor(node, 0)) is None or state is None:
         raise refusal(node, "real numbers and quantised integers together")
@@ -361,7 +361,7 @@ def _next_cell(steps: _RecurrentLayers, sums: str, cell: str, units: int, limit:
 
 
 def _gates(node: TfliteNode, assembly: TfliteAssembly, first: int) -> Trained:
-    """Return the matrices of all gates, one behind another, with a scale for each row."""
+    """Return the matrices of all gates, concatenated, with a scale for each row."""
     arrays, scales = [], list[float]()
     for place in range(len(CELL_GATES)):
         types = assembly.tensor(node, first + place).quantization()

@@ -18,7 +18,7 @@ from cnn2csdf.readers.tflite.model_file import Dims, TfliteNode
 from cnn2csdf.readers.tflite.options import (
     PADDING,
     SAME,
-    fused_behind,
+    fused_activation,
     is_hybrid,
     options_of,
     padded,
@@ -91,7 +91,7 @@ def convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
     groups = channels if is_depthwise else channels // last
     kernel = np.moveaxis(stored, 3, 0 if is_depthwise else 1)
     # The multiplier of a depthwise convolution is a field in front of the activation.
-    fused, dilations = fused_behind(node, 3 + is_depthwise), 4 + is_depthwise
+    fused, dilations = fused_activation(node, 3 + is_depthwise), 4 + is_depthwise
     filters, _, rows, columns = kernel.shape
     trained = assembly.trained(node, 1, "kernel", kernel)
     require_centred(node, trained, filters)
@@ -114,7 +114,9 @@ def transposed_convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a transposed convolution; its inputs are a size, the filters, the maps and biases."""
     window = window_of(node, _kernel_size(node, assembly), dilations=None)
     is_same = options_of(node).integer(PADDING, "b") == SAME
-    _add_transposed(node, assembly, window, source=2, is_same=is_same, fused=fused_behind(node, 3))
+    _add_transposed(
+        node, assembly, window, source=2, is_same=is_same, fused=fused_activation(node, 3)
+    )
 
 
 def transposed_convolution_of_mediapipe(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -203,7 +205,7 @@ def pooling(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> Non
     window = _pooled_window(node, assembly)
     rounds_up = function == "average" and assembly.tensor(node, 0).element is Element.UINT8
     operator = op.Pooling(function=function, window=window, rounds_up=rounds_up)
-    assembly.add(node, operator, fused=fused_behind(node, 5))
+    assembly.add(node, operator, fused=fused_activation(node, 5))
 
 
 def pooling_of_squares(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -213,7 +215,7 @@ def pooling_of_squares(node: TfliteNode, assembly: TfliteAssembly) -> None:
     squares = assembly.add_inner(node, op.Elementwise(function="multiply"), [source, source], [])
     mean = assembly.add_inner(node, op.Pooling(function="average", window=window), [squares], [])
     root = op.Activation(function="sqrt")
-    assembly.add(node, root, sources=[mean], fused=fused_behind(node, 5))
+    assembly.add(node, root, sources=[mean], fused=fused_activation(node, 5))
 
 
 def pooling_with_places(node: TfliteNode, assembly: TfliteAssembly) -> None:
