@@ -18,6 +18,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
+from csdf.errors import UnsupportedOperator
 
 Weights = dict[str, Mapping[str, Array]]  # by layer and role, changed in place
 
@@ -30,8 +31,11 @@ def with_integers(model: Model) -> Model:
 
     A layer is merged with its conversions if all its inputs are dequantised, and its output, clipped or
     not, is only quantised again. A dequantisation with further readers stays. So does a layer without
-    an integer form: it computes in floating point, as in ONNX Runtime.
+    an integer form: it computes in floating point, as in ONNX Runtime. Raises UnsupportedOperator for a
+    layer that computes with integers as they are stored, such as a Clip of int8.
     """
+    for layer in model.network.layers:
+        _require_numbers(layer, model.network.input_types(layer))
     network, consumers = model.network, model.network.consumers
     chains = {
         layer.name: (layer, *following)
@@ -60,6 +64,24 @@ def with_integers(model: Model) -> Model:
         layer for layer in layers if merged.consumers[layer.name] or not layer.operator.converts
     )
     return Model(network=replace(merged, layers=read), weights=weights)
+
+
+def _require_numbers(layer: Layer, input_types: Sequence[Quantization | None]) -> None:
+    """Raise UnsupportedOperator unless a layer converts, moves or compares integers, or has none.
+
+    The result of a move is stored as its input; a comparison may have an index as its result.
+    """
+    operator, result = layer.operator, layer.quantization
+    has_integers = result is not None or any(input_types)
+    if operator.converts or layer.is_end or not has_integers:
+        return
+    is_index = result is None and not operator.moves
+    has_types_of_inputs = is_index or set(input_types) == {result}
+    if not (operator.allows_stored_integers and has_types_of_inputs):
+        raise UnsupportedOperator(
+            f"layer {layer.name!r}: {operator.in_words()} of integers as they are stored; expected "
+            "DequantizeLinear before it, and QuantizeLinear after it"
+        )
 
 
 def _merged_layers(

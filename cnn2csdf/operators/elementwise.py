@@ -271,6 +271,10 @@ class Reduction(Operator):
         return self.function
 
     @property
+    def allows_stored_integers(self) -> bool:
+        return self.function in ("max", "min")
+
+    @property
     def swaps_with_inputs(self) -> bool:
         return self.keeps and len({0, 1} & set(self.axes)) != 1
 
@@ -391,6 +395,7 @@ class ExtremePlace(CombinedAlongAxis):
     """
 
     depends_on_all = True
+    allows_stored_integers = True
     function: str  # "max" or "min"
     axis: int
     takes_last: bool = False
@@ -423,6 +428,7 @@ class Ranking(CombinedAlongAxis):
     """
 
     depends_on_all = True
+    allows_stored_integers = True
     axis: int
     count: int
     takes_largest: bool = True

@@ -675,6 +675,7 @@ class ConstantConcatenation(Operator):
     """Inputs and parameters in sequence along an axis, such as a class token before other tokens."""
 
     depends_on_all = True
+    allows_stored_integers = True
     words = "concat with constants"
     constants: Constants
     axis: int = 0

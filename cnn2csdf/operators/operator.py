@@ -224,6 +224,11 @@ class Movement:
         return self.moves
 
     @property
+    def allows_stored_integers(self) -> bool:
+        """Whether it moves or compares elements only, so that it may read integers as stored."""
+        return self.picks_elements
+
+    @property
     def joined_axis(self) -> int | None:
         """The axis along which the inputs follow one another; None if it does not concatenate."""
         return None

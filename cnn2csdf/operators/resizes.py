@@ -46,6 +46,7 @@ class Pad(Operator):
     """
 
     by_pixels = True
+    allows_stored_integers = True
     padding: tuple[int, int, int, int]
     mode: str = "constant"  # or "reflect", "symmetric" (the border itself is repeated), "edge"
     value: float = 0.0

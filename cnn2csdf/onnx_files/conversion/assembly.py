@@ -193,11 +193,22 @@ class OnnxAssembly:
 
     def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
         """Return the quantisation of a tensor; `quantization` applies if no earlier node has set it."""
-        layer = self._raised.get(tensor) or self._layer_of(tensor)
-        known_quantization = self.builder.layer(layer).quantization
+        known_quantization = self.quantization(tensor)
         if known_quantization is None:
-            self.builder.quantize(layer, quantization)
+            self._quantize(self._raised.get(tensor) or self._layer_of(tensor), quantization)
         return known_quantization or quantization
+
+    def _quantize(self, name: str, quantization: Quantization) -> None:
+        """Set the quantisation of a layer, and of the layers whose integers it moves."""
+        layer = self.builder.layer(name)
+        if layer.quantization is None:
+            self.builder.quantize(name, quantization)
+            for source in layer.inputs if layer.operator.picks_elements else ():
+                self._quantize(source, quantization)
+
+    def quantization(self, tensor: str) -> Quantization | None:
+        """Return the type of a tensor of integers that represent real numbers; None for any other."""
+        return self.builder.layer(self._raised.get(tensor) or self._layer_of(tensor)).quantization
 
     def has(self, tensor: str) -> bool:
         """Whether a layer writes the tensor."""

@@ -141,6 +141,8 @@ def pad(node: OnnxNode, assembly: OnnxAssembly) -> None:
         value = (assembly.reals(node, 2, "the padding value") or (0.0,))[0]
         listed = assembly.integers(node, 1, "the padding") or ()
         axes = assembly.integers(node, 3, "the axes")
+    if (types := assembly.quantization(tensor)) is not None:  # then the value is a stored integer
+        value = (value - types.zero_point) * types.scale
     padded = range(rank) if axes is None else axes
     if len(listed) != 2 * len(padded) or not all(-rank <= axis < rank for axis in padded):
         raise UnreadableFile(f"{node}: {len(listed)} pads for {len(padded)} axes")

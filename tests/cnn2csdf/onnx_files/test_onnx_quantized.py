@@ -503,3 +503,58 @@ def test_constants_are_quantized_to_the_type_that_the_node_states(tmp_path):
     read = read_onnx(path, with_weights=True)
     (found,) = run_layer_by_layer(read, {"x": np.zeros(3, np.float32)}).values()
     assert found.tolist() == [-3, 0.5, 63.5]
+
+
+def on_stored_integers(node, folder, *, begins_with_integers=False, **constants):
+    """A file where a node reads integers q and writes integers r of the same scale and zero point."""
+    x = ("q", TensorProto.UINT8) if begins_with_integers else ("x", TensorProto.FLOAT)
+    nodes = [node, helper.make_node("DequantizeLinear", ["r", "qs", "qz"], ["y"])]
+    if not begins_with_integers:
+        nodes.insert(0, helper.make_node("QuantizeLinear", ["x", "qs", "qz"], ["q"]))
+    graph = helper.make_graph(
+        nodes,
+        "stored",
+        [helper.make_tensor_value_info(*x, (1, 2, 3, 3))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        scales(qs=F(0.05), qz=U(100), **constants),
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    return saved(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder)
+
+
+AROUND = np.array([0, 0, 1, 0, 0, 0, 0, 2])
+STORED = {
+    "pad with 0": (helper.make_node("Pad", ["q", "around"], ["r"]), {"around": AROUND}),
+    "pad with 160": (
+        helper.make_node("Pad", ["q", "around", "fill"], ["r"]),
+        {"around": AROUND, "fill": U(160)},
+    ),
+    "transpose": (helper.make_node("Transpose", ["q"], ["r"], perm=[0, 2, 3, 1]), {}),
+    "maxima": (helper.make_node("MaxPool", ["q"], ["r"], kernel_shape=[2, 2]), {}),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("begins_with_integers", [False, True], ids=["real", "integers"])
+def test_integers_are_moved_as_they_are_stored(name, begins_with_integers, tmp_path):
+    node, constants = STORED[name]
+    path = on_stored_integers(
+        node, tmp_path, begins_with_integers=begins_with_integers, **constants
+    )
+    if begins_with_integers and node.op_type == "Pad":  # read before the scale is known
+        with pytest.raises(UnsupportedOperator, match="pad of integers as they are stored"):
+            read_onnx(path)
+        return
+    model = read_onnx(path, with_weights=True)
+    (frame,) = random_frames(model.network, 1, 3)
+    (expected,) = runtime_outputs(path, {name: array[None] for name, array in frame.items()})
+    (found,) = run_layer_by_layer(model, frame).values()
+    assert np.array_equal(found, expected[0])
+
+
+@pytest.mark.parametrize("kind", ["Clip", "Max", "Abs", "Add"])
+def test_functions_of_integers_as_they_are_stored_are_refused(kind, tmp_path):
+    names = {"Clip": ["q", "", "b"], "Max": ["q", "b"], "Abs": ["q"], "Add": ["q", "b"]}[kind]
+    path = on_stored_integers(helper.make_node(kind, names, ["r"]), tmp_path, b=U(120))
+    with pytest.raises(UnsupportedOperator, match="of integers as they are stored"):
+        read_onnx(path)
