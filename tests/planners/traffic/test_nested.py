@@ -1,5 +1,6 @@
 """Nests with two levels of tiles: against every such nest, walked by the checker, by hand."""
 
+from functools import cache
 from itertools import pairwise, permutations, product
 from operator import le
 from random import Random
@@ -85,9 +86,16 @@ SMALL = (
 )
 
 
-def best_nested(layer, room, below):
+@cache
+def nested_transfers(**sizes):
+    """A small layer, and what each of its nests moves."""
+    base = {"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
+    layer = ConvolutionLoops(**base | sizes)
+    return layer, [transfers(layer, nest) for nest in every_nested(layer)]
+
+
+def best_nested(layer, room, below, search):
     """The last of the nests that the search finds; None if there is none."""
-    search = NestSearches().of_group(layer, Halo.CACHED)
     found = list(search.better(room, below, two_levels, Stop()))
     totals = [transfers(layer, nest).total_bytes(ELEMENTS) for nest in found]
     assert totals == sorted(totals, reverse=True)
@@ -100,30 +108,27 @@ def best_nested(layer, room, below):
     ids=str,
 )
 def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
-    base = {"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
-    layer = ConvolutionLoops(**base | sizes)
+    layer, each = nested_transfers(**sizes)
     least = {}
-    for nest in every_nested(layer):
-        found = transfers(layer, nest)
+    for found in each:
         held = sum(found.held)
         moved = found.total_bytes(ELEMENTS)
         least[held] = min(moved, least.get(held, moved))
     rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
+    search = NestSearches().of_group(layer, Halo.CACHED)
     for room in rooms[:: max(1, len(rooms) // 12)]:
         expected = min((total for held, total in least.items() if held <= room), default=None)
-        answer = best_nested(layer, room, 10**9)
+        answer = best_nested(layer, room, 10**9, search)
         assert transfers(layer, answer).total_bytes(ELEMENTS) == expected, room
         assert sum(transfers(layer, answer).held) <= room
-        assert best_nested(layer, room, expected) is None
+        assert best_nested(layer, room, expected, search) is None
 
 
 @pytest.mark.parametrize("sizes", SMALL[:3], ids=str)
 def test_no_nest_with_two_levels_moves_less_where_elements_differ_in_size(sizes):
-    base = {"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
-    layer, of_arrays = ConvolutionLoops(**base | sizes), ArrayBytes(4, 1, 2)
+    (layer, each), of_arrays = nested_transfers(**sizes), ArrayBytes(4, 1, 2)
     least = {}
-    for nest in every_nested(layer):
-        found = transfers(layer, nest)
+    for found in each:
         held = found.held_bytes(of_arrays)
         least[held] = min(found.total_bytes(of_arrays), least.get(held, 10**9))
     rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
