@@ -112,7 +112,7 @@ def test_wheels_that_start_together_have_an_exact_period(answer, tmp_path):
     document["processors"][1] |= {"wheel": 10, "slice": 5}
     path.write_text(json.dumps(document))
     modem, mapping = GRAPHS / "modem.xml", tmp_path / "mapping.json"
-    answer("map", modem, "--platform", path, "--time-limit", "2s", "-o", mapping)
+    answer("map", modem, "--platform", path, "--time-limit", "100ms", "-o", mapping)
     # The search may take all of its time; the execution of its mapping ends by itself.
     code, found = answer(
         "map", modem, "--platform", path, "--mapping", mapping, "--tdma-start", "aligned"
