@@ -61,61 +61,44 @@ class ModelComputing:
         inputs: the regions that were read, with their elements. kept: the state of the layer, which
         is updated.
         """
-        network = self._model.network
-        are_whole_rows = all(
-            region.columns == (0, network.layer(source).shape.width)
-            for source, (region, _) in zip(layer.inputs, inputs, strict=True)
+        operator, shapes = layer.operator, self._model.network.input_shapes(layer)
+        has_whole_rows = target.width == layer.shape.width and all(
+            region.width == shape.width for shape, (region, _) in zip(shapes, inputs, strict=True)
         )
-        if target.columns == (0, layer.shape.width) and are_whole_rows:
-            readers = [
-                _rows_of(network.layer(source).shape, region, array)
-                for source, (region, array) in zip(layer.inputs, inputs, strict=True)
-            ]
-            computed_rows = computation(self._model, layer).rows(readers, *target.rows, kept)
-            return _channels_last(computed_rows)
-        operator = layer.operator
-        if layer.quantization is not None or operator.attention or operator.sliced_range:
-            return self._columns_of_rows(layer, target, inputs)
-        out = np.empty(
-            (
-                layer.shape.channels,
-                target.rows[1] - target.rows[0],
-                target.columns[1] - target.columns[0],
-            ),
-            layer.array_type,
-        )
+        is_by_rows = layer.quantization is not None or operator.attention or operator.sliced_range
+        if has_whole_rows or is_by_rows:
+            return self._rows(layer, target.rows, inputs, kept)[:, slice(*target.columns)]
+        dims = layer.shape.channels, target.height, target.width
+        piece = TensorPiece(target, np.empty(dims, layer.array_type))
         pieces = {
             need.source: self._piece(need, target, region, array)
             for need, (region, array) in zip(self._needs.of(layer, ROWS), inputs, strict=True)
         }
-        compute_region(self._model, self._needs, layer, pieces, TensorPiece(target, out))
-        return out.transpose(1, 2, 0)
+        small, readers = bordered_layer(self._needs, layer, pieces, piece)
+        compute_rows(computation(self._model, small), readers, piece.array)
+        return piece.array.transpose(1, 2, 0)
 
-    def _columns_of_rows(
-        self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]
+    def _rows(
+        self,
+        layer: Layer,
+        rows: Range,
+        inputs: Sequence[tuple[Region, Array]],
+        kept: dict[str, Array] | None = None,
     ) -> Array:
-        """Compute whole rows, with 0 for columns that were not read; return the target's columns."""
-        readers = []
-        for source, (region, array) in zip(layer.inputs, inputs, strict=True):
-            shape = self._model.network.layer(source).shape
-            rows = np.zeros((array.shape[0], shape.width, array.shape[2]), array.dtype)
-            rows[:, slice(*region.columns)] = array
-            readers.append(_rows_of(shape, region, rows))
-        computed_rows = _channels_last(computation(self._model, layer).rows(readers, *target.rows))
-        return computed_rows[:, slice(*target.columns)]
+        """Return whole rows of a layer's output, (rows, columns, channels).
 
-    def _finished_integers(self, layer: Layer) -> Array:
-        shape = self._model.network.input_shapes(layer)[0]
-        rows = np.stack(self._integer_rows.pop(layer.name))
-        unread = np.zeros((shape.rows - len(rows), *rows.shape[1:]), rows.dtype)
-        array = np.concatenate([rows, unread])
-        region = Region((0, shape.rows), (0, shape.width))
-        reader = _rows_of(shape, region, array)
-        return _channels_last(computation(self._model, layer).rows([reader], 0, layer.shape.rows))
+        Elements that need columns that were not read are undefined. inputs, kept: as in `region`.
+        """
+        shapes = self._model.network.input_shapes(layer)
+        readers = [
+            _rows_of(shape, region, array)
+            for shape, (region, array) in zip(shapes, inputs, strict=True)
+        ]
+        return _channels_last(computation(self._model, layer).rows(readers, *rows, kept))
 
     def _piece(self, need: AxisNeed, target: Region, region: Region, array: Array) -> TensorPiece:
         """Return the region that was read; a row of zeros if the target needs only padding."""
-        if region.rows[0] < region.rows[1]:
+        if region.height > 0:
             return TensorPiece(region, array.transpose(2, 0, 1))
         zeros = np.zeros((array.shape[2], 1, array.shape[1]), array.dtype)
         return TensorPiece(Region(need.clipped(target.rows), region.columns), zeros)
@@ -146,9 +129,13 @@ class ModelComputing:
 
     def finished(self, layer: Layer, sums: Array) -> Array:
         """Return the output of a layer, (rows, columns, channels), from its complete accumulators."""
-        if layer.quantization is not None:
-            return self._finished_integers(layer)
         source = self._model.network.input_shapes(layer)[0]
+        if layer.quantization is not None:
+            added = np.stack(self._integer_rows.pop(layer.name))
+            unread = np.zeros((source.rows - len(added), *added.shape[1:]), added.dtype)
+            whole_input = Region((0, source.rows), (0, source.width))
+            inputs = [(whole_input, np.concatenate([added, unread]))]
+            return self._rows(layer, (0, layer.shape.rows), inputs)
         weights = computation(self._model, layer).first_step.weights
         result = sums.reshape(layer.shape.dims)
         if layer.operator.dense_units is not None and "bias" in weights:
@@ -166,10 +153,14 @@ class ModelComputing:
 
 
 def _rows_of(shape: Shape, region: Region, array: Array) -> HeldRows:
-    """Return the rows of a tensor that were read from the arena, for the operators."""
+    """Return the rows of a tensor that were read from the arena, for the operators.
+
+    Columns that were not read are 0.
+    """
     if not shape.is_map:
         return HeldRows(shape=shape, array=array.reshape(shape.dims))
-    maps = np.ascontiguousarray(array.transpose(2, 0, 1))
+    maps = np.zeros((shape.channels, len(array), shape.width), array.dtype)
+    maps[:, :, slice(*region.columns)] = array.transpose(2, 0, 1)
     return HeldRows(shape=shape, array=maps, begin=region.rows[0])
 
 
@@ -190,27 +181,12 @@ class TensorPiece(NamedTuple):
 
     def cut(self, region: Region) -> Array:
         """Return a view of a region. Raises ExecutionError if it is not within the available one."""
-        for needed, available in zip(region, self.region, strict=True):
-            if not available[0] <= needed[0] <= needed[1] <= available[1]:
+        slices = [slice(None)]  # all channels
+        for (first, end), (begin, upto) in zip(region, self.region, strict=True):
+            if not begin <= first <= end <= upto:
                 raise ExecutionError(f"region {region} is needed, only {self.region} is available")
-        (top, bottom), (left, right) = region
-        first, before = self.region.rows[0], self.region.columns[0]
-        return self.array[:, top - first : bottom - first, left - before : right - before]
-
-
-def compute_region(
-    model: Model,
-    needs: Needs,
-    layer: Layer,
-    pieces: Mapping[str, TensorPiece],
-    target: TensorPiece,
-) -> None:
-    """Compute the target's region of the output of a tileable layer into the target's array.
-
-    pieces: the available regions of the inputs, by tensor.
-    """
-    small, inputs = bordered_layer(needs, layer, pieces, target)
-    compute_rows(computation(model, small), inputs, target.array)
+            slices.append(slice(first - begin, end - begin))
+        return self.array[tuple(slices)]
 
 
 def bordered_layer(
@@ -218,20 +194,21 @@ def bordered_layer(
 ) -> tuple[Layer, list[HeldRows]]:
     """Return a layer whose whole output is the target region of the given layer, and its inputs."""
     rows, columns = target.region
-    inputs, borders = [], []
-    for down, across in zip(needs.of(layer, ROWS), needs.of(layer, COLUMNS), strict=True):
-        region = Region(down.clipped(rows), across.clipped(columns))
-        piece = pieces[down.source].cut(region)
+    needs_of_rows, needs_of_columns = needs.of(layer, ROWS), needs.of(layer, COLUMNS)
+    inputs = []
+    for down, across in zip(needs_of_rows, needs_of_columns, strict=True):
+        piece = pieces[down.source].cut(Region(down.clipped(rows), across.clipped(columns)))
         inputs.append(HeldRows(shape=Shape(dims=piece.shape), array=piece))
-        borders.append(
-            (_padding(down.of(rows), region.rows), _padding(across.of(columns), region[1]))
-        )
-    small = replace(
-        layer,
-        operator=_padded_operator(layer.operator, needs, layer, borders[0], target.region),
-        shape=Shape(dims=target.array.shape),
-    )
-    return small, inputs
+    top, bottom = needs_of_rows[0].padding(rows)
+    left, right = needs_of_columns[0].padding(columns)
+    operator, window = layer.operator, layer.operator.sliding_window
+    if window is None:
+        operator = operator.with_border((top, left, bottom, right))
+    else:
+        # An average pooling leaves positions past the padding out of its divisor.
+        bottom, right = min(bottom, window.rows.after), min(right, window.columns.after)
+        operator = operator.with_window(replace(window, padding=(top, left, bottom, right)))
+    return replace(layer, operator=operator, shape=Shape(dims=target.array.shape)), inputs
 
 
 def compute_rows(computed: Computation, inputs: Sequence[RowReader], out: Array) -> None:
@@ -241,26 +218,3 @@ def compute_rows(computed: Computation, inputs: Sequence[RowReader], out: Array)
     for first in range(0, rows, count):
         end = min(first + count, rows)
         out[:, first:end] = computed.rows(inputs, first, end)
-
-
-def _padding(needed: Range, available: Range) -> Range:
-    """Needed positions before and after the available range; negative if it extends further."""
-    return available[0] - needed[0], needed[1] - available[1]
-
-
-def _padded_operator(
-    operator: op.Operator, needs: Needs, layer: Layer, border: tuple[Range, Range], region: Region
-) -> op.Operator:
-    """The operator with the padding of a region of its output."""
-    (top, bottom), (left, right) = border
-    window = operator.sliding_window
-    if window is None:
-        return operator.with_border((top, left, bottom, right))
-    bottom -= _overhang(needs.of(layer, ROWS)[0], region.rows, window.padding[2])
-    right -= _overhang(needs.of(layer, COLUMNS)[0], region.columns, window.padding[3])
-    return operator.with_window(replace(window, padding=(top, left, bottom, right)))
-
-
-def _overhang(need: AxisNeed, target: Range, padding: int) -> int:
-    """Positions of windows past the padding, which an average pooling leaves out of its divisor."""
-    return max(0, need.of(target)[1] - need.limit - padding)

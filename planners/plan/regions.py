@@ -54,7 +54,13 @@ def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -
         needed = operator.rows_needed(index, inputs, layer.shape)
     if needed is None:
         raise InvalidNetwork(f"layer {layer.name!r} needs all of its input at once")
-    return lambda wanted: (needed(wanted[0])[0], needed(wanted[1] - 1)[1])
+
+    def range_of_input(wanted: Range) -> Range:
+        first, end = wanted
+        (begin, _), (_, upto) = needed(first), needed(end - 1)
+        return begin, upto
+
+    return range_of_input
 
 
 class AxisNeed(NamedTuple):
@@ -67,6 +73,14 @@ class AxisNeed(NamedTuple):
     def clipped(self, wanted: Range) -> Range:
         """Return the range of the input that a range of the output needs."""
         return clipped(self.of(wanted), self.limit)
+
+    def padding(self, wanted: Range) -> Range:
+        """Return the needed positions before and after the clipped range.
+
+        A number is negative where the clipped range, the nearest position, is outside the needed range.
+        """
+        (first, end), (begin, upto) = self.of(wanted), self.clipped(wanted)
+        return begin - first, end - upto
 
 
 class Needs:
@@ -102,13 +116,15 @@ def even_ends(extent: int, tiles: int) -> tuple[int, ...]:
 
 def clipped(wanted: Range, limit: int) -> Range:
     """Return the range clipped to [0, limit); at least one position, the nearest if disjoint."""
-    first = min(max(wanted[0], 0), limit - 1)
-    return first, max(first + 1, min(wanted[1], limit))
+    first, end = wanted
+    first = min(max(first, 0), limit - 1)
+    return first, max(first + 1, min(end, limit))
 
 
 def hull(first: Range, second: Range) -> Range:
     """Return the smallest range that contains both."""
-    return min(first[0], second[0]), max(first[1], second[1])
+    (begin, end), (begin_of_second, end_of_second) = first, second
+    return min(begin, begin_of_second), max(end, end_of_second)
 
 
 Bands = dict[str, tuple[Range, ...]]  # by tensor: the range of each tile along an axis
@@ -144,8 +160,15 @@ def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:
 
 def largest_shared(ranges: Sequence[Range]) -> int:
     """Return the maximum overlap of successive tiles, in positions."""
-    pairs = pairwise(ranges)
-    return max((max(0, span[1] - following[0]) for span, following in pairs), default=0)
+    return max((max(0, end - begin) for (_, end), (begin, _) in pairwise(ranges)), default=0)
+
+
+def _shared(ranges: Sequence[Range], tile: int) -> Range | None:
+    """The positions that a tile shares with the next tile along an axis; None without any."""
+    if tile + 1 == len(ranges):
+        return None
+    (_, end), (begin, _) = ranges[tile], ranges[tile + 1]
+    return (begin, end) if begin < end else None
 
 
 class TileRanges:
@@ -179,17 +202,13 @@ class TileRanges:
 
     def rows_below(self, name: str, down: int) -> Region | None:
         """Return the rows, of the whole width, that tiles share with those below them."""
-        if down + 1 == len(self.tiles.row_ends):
-            return None
-        rows = (self.rows[name][down + 1][0], self.rows[name][down][1])
-        return _unless_empty(Region(rows, (self.columns[name][0][0], self.columns[name][-1][1])))
+        rows, columns = _shared(self.rows[name], down), self.columns[name]
+        return None if rows is None else Region(rows, hull(columns[0], columns[-1]))
 
     def columns_beside(self, name: str, down: int, across: int) -> Region | None:
         """Return the columns that a tile shares with the next one."""
-        if across + 1 == len(self.tiles.column_ends):
-            return None
-        columns = (self.columns[name][across + 1][0], self.columns[name][across][1])
-        return _unless_empty(Region(self.rows[name][down], columns))
+        columns = _shared(self.columns[name], across)
+        return None if columns is None else Region(self.rows[name][down], columns)
 
     @property
     def work(self) -> int:
@@ -209,10 +228,6 @@ def multiply_accumulates_of_pixel(network: Network, layer: Layer) -> int:
     """Return the multiply-accumulates of one pixel of all channels of the output of a layer."""
     pixels = layer.shape.height * layer.shape.width
     return multiply_accumulates(layer, network.input_shapes(layer)) // pixels
-
-
-def _unless_empty(region: Region) -> Region | None:
-    return None if min(region.height, region.width) <= 0 else region
 
 
 def _as_network(network: Network, source: str, layers: Sequence[Layer]) -> Network:

@@ -33,8 +33,8 @@ class RunningStage:
         self.is_streamed_input = source is not None or is_input
         last = self.layers[-1]
         if stage.mode is Mode.ACCUMULATING:
-            rows = input_rows(network, last, 0)
-            first, end = rows[0][0], rows[-1][1]
+            rows_of_result = input_rows(network, last, 0)
+            first, end = hull(rows_of_result[0], rows_of_result[-1])
             self.targets: list[Range] = [(0, 0)] * (end - first - 1) + [(0, last.shape.rows)]
             self.needs = {last.inputs[0]: [(row, row + 1) for row in range(first, end)]}
             return
@@ -59,23 +59,20 @@ def rows_of_firings(
     wanted: half-open range of result rows of each firing. rows_needed: as `input_rows`, which may be
     cached. Ranges are derived backwards, from the last layer to the first; (0, 0) for no row.
     """
-    inside = set(stage.layers)
-    needed: dict[str, list[Range | None]] = {stage.result: list(wanted)}
+    needed: dict[str, list[Range]] = {stage.result: list(wanted)}
     for name in reversed(stage.layers):
         layer = network.layer(name)
         for index, source in enumerate(layer.inputs):
-            row_of = rows_needed(layer, index)
-            spans = [_input_hull(row_of, span) for span in needed[name]]
-            of_others = needed.get(source, [None] * len(spans))
-            needed[source] = [_joined(*pair) for pair in zip(of_others, spans, strict=True)]
-    ranges = {name: tuple(span or (0, 0) for span in needed[name]) for name in stage.layers}
-    order = dict.fromkeys(
-        source
-        for name in stage.layers
-        for source in network.layer(name).inputs
-        if source not in inside
+            rows_of_row = rows_needed(layer, index)
+            spans = [_input_hull(rows_of_row, span) for span in needed[name]]
+            if source in needed:
+                spans = [_joined(*pair) for pair in zip(needed[source], spans, strict=True)]
+            needed[source] = spans
+    read = dict.fromkeys(source for name in stage.layers for source in network.layer(name).inputs)
+    return (
+        {name: tuple(needed[name]) for name in stage.layers},
+        {name: needed[name] for name in read if name not in stage.layers},
     )
-    return ranges, {name: [span or (0, 0) for span in needed[name]] for name in order}
 
 
 def input_rows(network: Network, layer: Layer, index: int) -> tuple[Range, ...]:
@@ -93,25 +90,29 @@ def input_rows(network: Network, layer: Layer, index: int) -> tuple[Range, ...]:
 
 def _within(span: Range, limit: int) -> Range:
     """Return the intersection of a range with [0, limit); if empty, at the nearest bound."""
-    first = min(max(span[0], 0), limit)
-    return first, max(first, min(span[1], limit))
+    first, end = span
+    first = min(max(first, 0), limit)
+    return first, max(first, min(end, limit))
 
 
-def _input_hull(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
-    """Return the hull of the input rows of a range of output rows; None if no row is needed.
+def _input_hull(rows_of_row: tuple[Range, ...], span: Range) -> Range:
+    """Return the hull of the input rows of a range of output rows; (0, 0) if no row is needed.
 
-    row_of: input range of each output row, with increasing bounds. Example: rows 2 to 4 of a 3x3
+    rows_of_row: input range of each output row, with increasing bounds. Example: rows 2 to 4 of a 3x3
         convolution, span (2, 5), need the input rows (1, 6).
     """
-    if span is None or span[0] == span[1]:
-        return None
-    first, end = row_of[span[0]][0], row_of[span[1] - 1][1]
-    return (first, end) if first < end else None
+    first_row, end_row = span
+    if first_row == end_row:
+        return 0, 0
+    first, end = hull(rows_of_row[first_row], rows_of_row[end_row - 1])
+    return (first, end) if first < end else (0, 0)
 
 
-def _joined(first: Range | None, second: Range | None) -> Range | None:
-    """Return the hull of two ranges; either range may be None."""
-    return hull(first, second) if first and second else first or second
+def _joined(first: Range, second: Range) -> Range:
+    """Return the hull of two ranges; either range may be empty, (0, 0)."""
+    if (0, 0) in (first, second):
+        return max(first, second)
+    return hull(first, second)
 
 
 def streamed_input_stage(network: Network, name: str) -> RunningStage:

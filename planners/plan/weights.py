@@ -16,7 +16,7 @@ from itertools import accumulate
 from math import prod
 
 from cnn2csdf import operators as op
-from cnn2csdf.geometry import Range, Window
+from cnn2csdf.geometry import Axis, Range
 from cnn2csdf.network import Layer, Network
 from planners.plan.plan import Mode, Stage
 from planners.plan.regions import COLUMNS, Needs
@@ -70,19 +70,18 @@ def gathered_values(network: Network, layer: Layer) -> int:
     return rows * width if is_gathered and rows * width <= MOST_GATHERED else 0
 
 
-def taps_inside(window: Window, axis: int, length: int, limit: int) -> list[int]:
-    """Return the taps over the input, summed over the first 0, 1, ..., `length` windows of an axis.
+def taps_inside(axis: Axis, outputs: int, inputs: int) -> list[int]:
+    """Return the taps over the input, summed over the first 0, 1, ..., `outputs` windows of an axis.
 
-    limit: positions of the input along the axis. Example: 3 taps with padding 1 over 4 positions have
-    the sums 0, 2, 5, 8, 10.
+    inputs: positions of the input. Example: 3 taps with padding 1 over 4 positions have the sums 0, 2,
+    5, 8, 10.
     """
-    limit += min(window.padding[2 + axis], 0)
-    spacing, taps = window.dilation[axis], window.kernel[axis]
+    limit = inputs + min(axis.after, 0)
     counts = []
-    for place in range(length):
-        first = place * window.stride[axis] - window.padding[axis]
-        begin = max(0, -(first // spacing)) if first < 0 else 0
-        end = min(taps, (limit - 1 - first) // spacing + 1) if first < limit else 0
+    for output in range(outputs):
+        first = output * axis.stride - axis.before
+        begin = max(0, -(first // axis.dilation)) if first < 0 else 0
+        end = min(axis.kernel, (limit - 1 - first) // axis.dilation + 1) if first < limit else 0
         counts.append(max(0, end - begin))
     return list(accumulate(counts, initial=0))
 
@@ -94,7 +93,7 @@ class WeightReads:
         """Prepare a network. element_bytes: of each weight; None for the weight size of its layer."""
         self._network, self._element_bytes = network, element_bytes
         self._needs = Needs(network)
-        self._bytes_read: dict[tuple[str, int, bool], Callable[[Range, int], int]] = {}
+        self._bytes_read: dict[tuple[str, int, bool], Callable[[int, int, int], int]] = {}
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
 
     def of_firings(self, stage: Stage, name: str, rows: Sequence[Range]) -> int:
@@ -108,12 +107,9 @@ class WeightReads:
             return size
         if stage.mode is Mode.CHANNELS:
             return self._summed_up(stage, layer, size)
-        if len(stage.layers) == 1:
-            return self._rows(layer, size, rows, layer.shape.width)
-        columns = self._swept_columns(stage.layers)[name]
         if stage.accumulating_layer is None:
-            return self._rows(layer, size, rows, columns)
-        return self._in_blocks(stage, layer, size, rows, columns)
+            return self._rows(layer, size, rows, self._swept_columns(stage.layers)[name])
+        return self._in_blocks(stage, layer, size, rows)
 
     def of_stage(self, stage: Stage, ranges: Mapping[str, Sequence[Range]]) -> dict[str, int]:
         """Return the weight bytes that each layer with weights reads in a frame.
@@ -132,31 +128,32 @@ class WeightReads:
     ) -> int:
         """Weight bytes for rows of one layer. filters: those of a channel block; 0 for all."""
         reads = self._reads(layer, size, filters or layer.shape.channels)
-        return sum(reads(row, columns) for row in rows if row[0] < row[1])
+        return sum(reads(first, end, columns) for first, end in rows if first < end)
 
     def _reads(
         self, layer: Layer, size: int, filters: int, *, is_summed: bool = False
-    ) -> Callable[[Range, int], int]:
-        """The bytes of filters that a convolution reads, as a function of rows and a number of columns.
+    ) -> Callable[[int, int, int], int]:
+        """The bytes of filters that a convolution reads, as a function of a region of its result.
 
-        The columns are the first of each row. is_summed: whether the kernel adds products to
-        accumulators, so that it gathers no window.
+        The region is given by its first row, the row after its last, and its number of columns from
+        column 0 on. is_summed: whether the kernel adds products to accumulators, so that it gathers no
+        window.
         """
         key = layer.name, filters, is_summed
         if key not in self._bytes_read:
             window, source = layer.operator.sliding_window, self._network.input_shapes(layer)[0]
             assert window is not None
-            taps_of_window = window.kernel[0] * window.kernel[1]
+            taps_of_window = prod(window.kernel)
             tap_bytes = size // layer.shape.channels // taps_of_window  # of one filter
             is_gathered = not is_summed and gathered_values(self._network, layer) > 0
-            down = taps_inside(window, 0, layer.shape.rows, source.rows)
-            across = taps_inside(window, 1, layer.shape.width, source.width)
+            down = taps_inside(window.rows, layer.shape.rows, source.rows)
+            across = taps_inside(window.columns, layer.shape.width, source.width)
             # Blocks of filters read all taps of the window, other filters the taps over the input.
             gathered = tap_bytes * (filters // FILTERS * FILTERS) if is_gathered else 0
 
-            def bytes_read(rows: Range, columns: int) -> int:
-                taps = (down[rows[1]] - down[rows[0]]) * across[columns]
-                all_taps = (rows[1] - rows[0]) * columns * taps_of_window
+            def bytes_read(first: int, end: int, columns: int) -> int:
+                taps = (down[end] - down[first]) * across[columns]
+                all_taps = (end - first) * columns * taps_of_window
                 return taps * (tap_bytes * filters - gathered) + all_taps * gathered
 
             self._bytes_read[key] = bytes_read
@@ -166,40 +163,36 @@ class WeightReads:
         """Weight bytes of a convolution, for the region of its maps that the next layer reduces."""
         last = self._network.layer(stage.result)
         _, end = input_rows(self._network, last, 0)[-1]
-        width = layer.shape.width
-        if last.operator.sliding_window is not None:
-            width = last.operator.sliding_window.extent[1]
-        reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
-        return reads((0, end), width)
+        window = last.operator.sliding_window
+        width = layer.shape.width if window is None else window.columns.extent
+        return self._reads(layer, size, layer.shape.channels, is_summed=True)(0, end, width)
 
-    def _in_blocks(
-        self, stage: Stage, layer: Layer, size: int, rows: Sequence[Range], columns: int
-    ) -> int:
+    def _in_blocks(self, stage: Stage, layer: Layer, size: int, rows: Sequence[Range]) -> int:
         """Weight bytes of a layer in a stage that passes over its columns once per channel block.
 
         For a block, the accumulating layer reads only the filter taps of the input channels in that
         block. The last block continues to the result, which may not need all columns.
         """
         assert stage.accumulating_layer is not None
-        before = stage.layers[: stage.layers.index(stage.accumulating_layer)]
+        columns = self._swept_columns(stage.layers)[layer.name]
+        up_to_sums = stage.layers[: stage.layers.index(stage.accumulating_layer) + 1]
+        if layer.name not in up_to_sums:
+            return self._rows(layer, size, rows, columns)
         shares = block_sizes(self._network, stage)
-        if layer.name in before:
-            swept = self._swept_columns((*before, stage.accumulating_layer))[layer.name]
-            widths = [swept] * (len(shares) - 1) + [columns]
+        widths = [self._swept_columns(up_to_sums)[layer.name]] * (len(shares) - 1) + [columns]
+        blocks = zip(shares, widths, strict=True)
+        if layer.name != stage.accumulating_layer:
             return sum(
                 self._rows(layer, size, rows, width, filters=share)
-                for share, width in zip(shares, widths, strict=True)
+                for share, width in blocks
                 if share
             )
-        if layer.name != stage.accumulating_layer:
-            return self._rows(layer, size, rows, columns)
         reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
-        widths = [layer.shape.width] * (len(shares) - 1) + [columns]
         return sum(
-            reads(row, width) * share // sum(shares)
-            for share, width in zip(shares, widths, strict=True)
-            for row in rows
-            if row[0] < row[1]
+            reads(first, end, width) * share // sum(shares)
+            for share, width in blocks
+            for first, end in rows
+            if first < end
         )
 
     def _swept_columns(self, layers: tuple[str, ...]) -> dict[str, int]:
@@ -210,7 +203,7 @@ class WeightReads:
             for name in reversed(layers):
                 for need in self._needs.of(self._network.layer(name), COLUMNS):
                     if need.source in columns_needed and columns_needed[name]:
-                        end = need.clipped((columns_needed[name] - 1, columns_needed[name]))[1]
+                        _, end = need.clipped((0, columns_needed[name]))
                         columns_needed[need.source] = max(columns_needed[need.source], end)
             self._columns[layers] = columns_needed
         return self._columns[layers]
