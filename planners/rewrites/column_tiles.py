@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
@@ -20,7 +21,7 @@ from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from planners.plan.plan import Mode, Stage
 from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull
-from planners.rewrites.layer_copies import COLUMNS as WIDTH
+from planners.rewrites.layer_copies import COLUMNS as COLUMNS_OF_MAP
 from planners.rewrites.layer_copies import (
     Copy,
     LayerCopies,
@@ -72,7 +73,7 @@ def in_columns(
     ]
     if not 1 <= tiles <= min(result.shape.width for result in results):
         return None
-    return _Tiling(network, layers, results, tiles).rewritten(only)
+    return _Tiling(network, layers, results).rewritten(tiles, only)
 
 
 def part_of(network: Network, inside: Sequence[str]) -> Network:
@@ -127,41 +128,31 @@ def works_by_columns(network: Network, layer: Layer) -> bool:
 def _enlargement(network: Network, layer: Layer) -> int:
     """The number of copies that a resize makes of each column; 0 where it is not an integer."""
     factors = layer.operator.enlargement(network.input_shapes(layer)[0])
-    return factors[1] if factors else 0
+    _, of_columns = factors or (0, 0)
+    return of_columns
 
 
 class _Tiling:
     """A span of layers, cut into tiles of columns."""
 
-    def __init__(
-        self, network: Network, layers: Sequence[Layer], results: Sequence[Layer], tiles: int
-    ) -> None:
+    def __init__(self, network: Network, layers: Sequence[Layer], results: Sequence[Layer]) -> None:
         self._network, self._layers, self._results = network, layers, results
-        self._tiles = tiles
-        readers = network.consumers
         self._inside = {layer.name for layer in layers}
-        self._is_read_inside = {
-            result.name: bool(self._inside & set(readers[result.name])) for result in results
-        }
         self._needs = Needs(network)
         self._added = LayerCopies(network)
 
-    def rewritten(self, only: int | None) -> Rewritten[ColumnTile] | None:
-        """Return the network with a copy of the layers for each tile; None if a copy is impossible.
+    def rewritten(self, count: int, only: int | None) -> Rewritten[ColumnTile] | None:
+        """Return the network with copies for `count` tiles; None if a copy is impossible.
 
         only: as in in_columns.
         """
-        tiles = []
-        ends = {
-            result.name: (0, *even_ends(result.shape.width, self._tiles))
+        columns = {
+            result.name: list(pairwise((0, *even_ends(result.shape.width, count))))
             for result in self._results
         }
-        for number in range(self._tiles) if only is None else (only,):
-            wanted = {
-                name: (ends_of_result[number], ends_of_result[number + 1])
-                for name, ends_of_result in ends.items()
-            }
-            tile = self._tile(number + 1, wanted)
+        tiles = []
+        for number in range(count) if only is None else (only,):
+            tile = self._tile(number + 1, {name: spans[number] for name, spans in columns.items()})
             if tile is None:
                 return None
             tiles.append(tile)
@@ -171,7 +162,9 @@ class _Tiling:
             network = replace(self._network, layers=(*rest, *added))
             return Rewritten(network=network, copies=self._added.copies, parts=tuple(tiles))
         for index, result in enumerate(self._results):
-            added.append(side_by_side(result, [tile.results[index] for tile in tiles], WIDTH))
+            added.append(
+                side_by_side(result, [tile.results[index] for tile in tiles], COLUMNS_OF_MAP)
+            )
         last = self._layers[-1].name
         # Sorted, as layers outside the span, but between its layers, may read its results.
         layers = replaced_layers(self._network, last, added, without=self._inside)
@@ -185,28 +178,41 @@ class _Tiling:
     def _needed(self, layer: Layer, wanted: Range) -> Iterator[tuple[str, Range]]:
         """The columns of each input that some columns of a layer need, not clipped."""
         if factor := _enlargement(self._network, layer):
-            yield layer.inputs[0], (wanted[0] // factor, -(-wanted[1] // factor))
+            first, end = wanted
+            yield layer.inputs[0], (first // factor, -(-end // factor))
             return
         for need in self._needs.of(layer, COLUMNS):
             yield need.source, need.of(wanted)
 
-    def _tile(self, number: int, wanted: Mapping[str, Range]) -> ColumnTile | None:
-        """The layers of a tile that computes the wanted columns; None where a copy is impossible."""
-        widths = {layer.name: layer.shape.width for layer in self._network.layers}
-        # Columns that each layer computes, and that each layer (first) reads of a tensor (second).
+    def _columns(
+        self, wanted: Mapping[str, Range]
+    ) -> tuple[dict[str, Range], dict[tuple[str, str], Range]] | None:
+        """The columns that each layer of a tile computes, and that a layer reads of an input, by both.
+
+        wanted: of the results of the tile. None where a layer reads only padding.
+        """
         computed, read = dict(wanted), dict[tuple[str, str], Range]()
         for layer in reversed(self._layers):
             # An enlargement computes all columns of each column that it reads.
             if factor := _enlargement(self._network, layer):
                 first, end = computed[layer.name]
                 computed[layer.name] = first // factor * factor, -(-end // factor) * factor
-            for source, (first, end) in self._needed(layer, computed[layer.name]):
-                span = max(first, 0), min(end, widths[source])
-                if span[0] >= span[1]:
-                    return None  # only padding is read
+            for source, (before, upto) in self._needed(layer, computed[layer.name]):
+                first, end = max(before, 0), min(upto, self._network.layer(source).shape.width)
+                if first >= end:
+                    return None
+                span = first, end
                 read[layer.name, source] = hull(read.get((layer.name, source), span), span)
                 if source in self._inside:
                     computed[source] = hull(computed.get(source, span), span)
+        return computed, read
+
+    def _tile(self, number: int, wanted: Mapping[str, Range]) -> ColumnTile | None:
+        """The layers of a tile that computes the wanted columns; None where a copy is impossible."""
+        columns = self._columns(wanted)
+        if columns is None:
+            return None
+        computed, read = columns
         names: dict[tuple[str, Range], str] = {}  # of tensors of the tile
         slices, layers, cuts = list[str](), list[str](), dict[str, tuple[str, ...]]()
         for layer in self._layers:
@@ -214,7 +220,8 @@ class _Tiling:
             for source in layer.inputs:
                 span = read[layer.name, source]
                 if (source, span) not in names:
-                    whole_span = computed.get(source, (0, widths[source]))
+                    width = self._network.layer(source).shape.width
+                    whole_span = computed.get(source, (0, width))
                     base = names.get((source, whole_span), source)
                     cut = self._slice(base, _within(whole_span, span), source, number)
                     names[source, span] = cut
@@ -229,7 +236,7 @@ class _Tiling:
         results, slice_of = [], dict[str, str]()
         for name, span in wanted.items():
             copy = names[name, computed[name]]
-            if span != computed[name] or self._is_read_inside[name]:
+            if span != computed[name] or self._inside.intersection(self._network.consumers[name]):
                 slice_of[copy] = self._slice(copy, _within(computed[name], span), name, number)
             results.append(slice_of.get(copy, copy))
         return ColumnTile(tuple(slices), tuple(layers), cuts, tuple(results), slice_of)
@@ -237,7 +244,7 @@ class _Tiling:
     def _slice(self, base: str, span: Range, source: str, number: int) -> str:
         """Add a slice of some columns of a tensor; return its name."""
         wanted = f"{source} for {self._layers[-1].name}, columns {number}"
-        return self._added.cut(base, WIDTH, span, wanted, source)
+        return self._added.cut(base, COLUMNS_OF_MAP, span, wanted, source)
 
     def _copy(
         self, layer: Layer, columns: Range, sources: Sequence[str], number: int
@@ -246,11 +253,9 @@ class _Tiling:
         operator, window = layer.operator, layer.operator.sliding_window
         first, end = columns
         if window is not None:
-            (_, covered) = next(self._needed(layer, columns))
-            width = self._network.input_shapes(layer)[0].width
-            top, _, bottom, _ = window.padding
-            beside = max(0, -covered[0]), max(0, covered[1] - width)
-            padding = top, beside[0], bottom, beside[1]
+            _, (begin, upto) = next(self._needed(layer, columns))
+            width, rows = self._network.input_shapes(layer)[0].width, window.rows
+            padding = rows.before, max(0, -begin), rows.after, max(0, upto - width)
             operator = operator.with_window(replace(window, padding=padding))
         elif _enlargement(self._network, layer):
             operator = op.Resize(size=(layer.shape.height, end - first), function="nearest")
@@ -262,7 +267,8 @@ class _Tiling:
 
 def _within(whole: Range, span: Range) -> Range:
     """A range of columns, counted from the first column of a wider range."""
-    return span[0] - whole[0], span[1] - whole[0]
+    (begin, _), (first, end) = whole, span
+    return first - begin, end - begin
 
 
 def stages_of_tile(
@@ -274,7 +280,7 @@ def stages_of_tile(
     themselves.
     """
     names = dict(zip(inside, tile.layers, strict=True))
-    stages_of_tile = [Stage(layers=(name,)) for name in tile.slices]
+    on_tile = [Stage(layers=(name,)) for name in tile.slices]
     for stage in stages:
         layers = tuple(names[name] for name in stage.layers)
         cuts = [cut for name in layers for cut in tile.cuts[name]]
@@ -282,9 +288,8 @@ def stages_of_tile(
             return None
         if any(network.layer(cut).inputs[0] in layers for cut in cuts):
             return None
-        stages_of_tile += [Stage(layers=(cut,)) for cut in cuts]
-        stages_of_tile.append(replace(stage, layers=layers))
-        stages_of_tile += [
-            Stage(layers=(tile.slice_of[name],)) for name in layers if name in tile.slice_of
-        ]
-    return stages_of_tile
+        results = [tile.slice_of[name] for name in layers if name in tile.slice_of]
+        on_tile += [Stage(layers=(cut,)) for cut in cuts]
+        on_tile.append(replace(stage, layers=layers))
+        on_tile += [Stage(layers=(result,)) for result in results]
+    return on_tile

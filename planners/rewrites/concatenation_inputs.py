@@ -17,7 +17,6 @@ from fractions import Fraction
 from itertools import accumulate
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import parameter_shapes
 from planners.plan.plan import Span
 from planners.rewrites.layer_copies import (
     CHANNELS,
@@ -25,7 +24,6 @@ from planners.rewrites.layer_copies import (
     LayerCopies,
     Rewritten,
     side_by_side,
-    stored_part,
 )
 
 
@@ -200,17 +198,12 @@ class _InputSpan:
         count = self._added.layer(inputs[0]).shape.channels
         part = _steps_on(layer, count, self._network.input_shapes(layer)[0].channels)
         assert part is not None
-        place = int(begin * layer.shape.channels)
-        copy = replace(part, inputs=inputs, stored=())
-        copy = replace(copy, shape=self._added.shape_of(copy))
-        dims = parameter_shapes(layer, self._network.input_shapes(layer))
-        shapes = parameter_shapes(copy, [self._added.layer(name).shape for name in inputs])
-        words = f"channels {place}"
-        stored = stored_part(
-            layer, dims, shapes, begin, f"{words} to {place + copy.shape.channels}"
-        )
+        part = replace(part, inputs=inputs)
+        first = int(begin * layer.shape.channels)
+        words = f"channels {first}"
+        suffix = f"{words} to {first + self._added.shape_of(part).channels}"
         name = f"{layer.name}, {words}"
-        return self._added.add(replace(copy, stored=stored), name, Copy(layer.name, begin))
+        return self._added.add_part(part, name, Copy(layer.name, begin), suffix)
 
 
 def _has_type_of(layer: Layer, joined: Layer) -> bool:

@@ -23,7 +23,7 @@ from cnn2csdf.network import Layer, Network
 from csdf.errors import InvalidPlan
 
 COPY = re.compile(
-    r"(.*)(?: again(?: \d+)?"
+    r"(?P<original>.*)(?: again(?: \d+)?"
     r"|, (?P<part>head|group|columns|channels) (?P<number>\d+)(?: \d+)?)",
     re.DOTALL,
 )
@@ -94,7 +94,7 @@ class _CopyProof:
         # The name only says what is to be proved, such as "dense, group 2, head 1".
         name, numbers = layer.name, {"group": 0, "head": 0}
         while name not in self._originals and (match := COPY.fullmatch(name)):
-            name = match[1]
+            name = match["original"]
             if match["part"] and match["part"] in numbers:
                 numbers[match["part"]] = int(match["number"])
         origin = _Origin(name, numbers["group"], numbers["head"])
@@ -167,21 +167,13 @@ class _CopyProof:
 
     def _channels_of(self, layer: Layer, sources: list[_Origin]) -> _Origin | None:
         """The original channels that a layer computes or joins; None where it does neither."""
-        is_join = layer.operator.joined_axis == 0 and sources
-        if is_join and all(source.channels for source in sources):
-            original = self._originals.get(layer.name)
-            ranges = [source.channels for source in sources if source.channels]
-            is_joined = original is not None and (
-                {source.layer for source in sources} == {layer.name}
-                and _follow_up_to(original.shape.channels, ranges)
-                and _is_copy(layer, original, operator=op.Concatenation(axis=CHANNELS), epilogue=())
-                and layer.shape == original.shape
-            )
-            return _Origin(layer.name) if is_joined else None
-        match = COPY.fullmatch(layer.name)
-        if match is None or match["part"] != "channels" or match[1] not in self._originals:
+        ranges = [source.channels for source in sources if source.channels]
+        if layer.operator.joined_axis == CHANNELS and len(sources) == len(ranges) > 0:
+            return self._joined(layer, sources, ranges, CHANNELS)
+        part = self._named_part(layer, "channels")
+        if part is None:
             return None
-        original, first = self._originals[match[1]], int(match["number"])
+        original, first = part
         channels = first, first + layer.shape.channels
         if original.operator.joined_axis == 0 and layer.operator == original.operator:
             is_alike = _is_copy(layer, original) and not original.epilogue and len(sources) == 1
@@ -189,6 +181,30 @@ class _CopyProof:
         else:
             is_part = self._computes_channels(original, layer, sources, channels)
         return _Origin(original.name, channels=channels) if is_part else None
+
+    def _joined(
+        self, layer: Layer, sources: list[_Origin], ranges: list[Range], axis: int
+    ) -> _Origin | None:
+        """The original that a layer joins of all its columns or channels; None if it does not.
+
+        ranges: the columns or channels of each source.
+        """
+        original = self._originals.get(layer.name)
+        is_joined = (
+            original is not None
+            and {source.layer for source in sources} == {layer.name}
+            and _follow_up_to(original.shape.dims[axis], ranges)
+            and _is_copy(layer, original, operator=op.Concatenation(axis=axis), epilogue=())
+            and layer.shape == original.shape
+        )
+        return _Origin(layer.name) if is_joined else None
+
+    def _named_part(self, layer: Layer, kind: str) -> tuple[Layer, int] | None:
+        """The original and the number in the name of a copy of columns or channels; None for others."""
+        match = COPY.fullmatch(layer.name)
+        if match is None or match["part"] != kind or match["original"] not in self._originals:
+            return None
+        return self._originals[match["original"]], int(match["number"])
 
     def _computes_channels(
         self, original: Layer, layer: Layer, sources: list[_Origin], channels: Range
@@ -199,21 +215,21 @@ class _CopyProof:
             return False
         whole = shapes[0].channels
         scale, rest = divmod(original.shape.channels, whole)  # channels computed from each channel
-        if rest or any(end % scale for end in channels):
+        first, end = channels
+        if rest or first % scale or end % scale:
             return False
-        wanted = channels[0] // scale, channels[1] // scale
+        wanted = first // scale, end // scale
         for name, shape, source in zip(original.inputs, shapes, sources, strict=True):
             has_channels = shape.is_map and shape.channels == whole
             if not has_channels or (source, wanted) not in self._channels_in(name, sources):
                 return False
-        steps = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
+        count = layer.shape.channels
         return (
-            len(steps[0]) == len(steps[1])
+            len(layer.epilogue) == len(original.epilogue)
+            and _is_on_channels(original.operator, layer.operator, whole=whole, count=count)
             and all(
-                _is_on_channels(
-                    *pair, whole=whole * (scale if number else 1), count=layer.shape.channels
-                )
-                for number, pair in enumerate(zip(*steps, strict=True))
+                _is_on_channels(*steps, whole=whole * scale, count=count)
+                for steps in zip(original.epilogue, layer.epilogue, strict=True)
             )
             and _is_copy(layer, original, operator=layer.operator, epilogue=layer.epilogue)
             and layer.shape.dims[1:] == original.shape.dims[1:]
@@ -273,29 +289,22 @@ class _CopyProof:
             for source, original in zip(sources, originals, strict=True)
         ]
         source, (begin, end) = originals[0], spans[0]
-        moves = _is_copy(layer, source, operator=layer.operator, epilogue=())
         cut = layer.operator.sliced_range
         if cut and (cut.axis, cut.step) == (COLUMNS, 1) and layer.name not in self._originals:
             is_slice = (
-                moves
+                _is_copy(layer, source, operator=layer.operator, epilogue=())
                 and 0 <= cut.start < cut.stop <= end - begin
                 and layer.shape.dims == (*source.shape.dims[:2], cut.stop - cut.start)
             )
             columns = begin + cut.start, begin + cut.stop
             return sources[0]._replace(columns=columns) if is_slice else None
         if layer.operator.joined_axis == COLUMNS and all(part.columns for part in sources):
-            is_joined = (
-                moves
-                and {part.layer for part in sources} == {layer.name}
-                and _follow_up_to(source.shape.width, spans)
-                and layer.shape == source.shape
-            )
-            return _Origin(layer.name) if is_joined else None
-        match = COPY.fullmatch(layer.name)
-        if match is None or match["part"] != "columns" or match[1] not in self._originals:
+            return self._joined(layer, sources, spans, COLUMNS)
+        part = self._named_part(layer, "columns")
+        if part is None:
             return None
-        original = self._originals[match[1]]
-        if [part.layer for part in sources] != list(original.inputs):
+        original, _ = part
+        if [source.layer for source in sources] != list(original.inputs):
             return None
         computed = self._computed_columns(original, layer, spans)
         return None if computed is None else _Origin(original.name, columns=computed)
@@ -336,12 +345,17 @@ class _CopyProof:
             return 0, None
         window, window_of_copy = original.operator.sliding_window, layer.operator.sliding_window
         if window is not None and window_of_copy is not None:
-            left, right = window_of_copy.padding[1::2]
-            padding, stride = (window.padding[0], left, window.padding[2], right), window.stride[1]
-            first, rest = divmod(begin - left + window.padding[1], stride)
-            extent = window.dilation[1] * (window.kernel[1] - 1) + 1
-            room = end - begin + left + right - extent
-            if rest or min(padding) < 0 or any(window.overhang) or width != room // stride + 1:
+            columns = window.columns
+            left, right = window_of_copy.columns.before, window_of_copy.columns.after
+            padding = window.rows.before, left, window.rows.after, right
+            first, rest = divmod(begin - left + columns.before, columns.stride)
+            room = end - begin + left + right - columns.extent
+            if (
+                rest
+                or min(padding) < 0
+                or any(window.overhang)
+                or width != room // columns.stride + 1
+            ):
                 return 0, None
             return first, original.operator.with_window(replace(window, padding=padding))
         match original.operator, layer.operator:
@@ -369,13 +383,10 @@ class _CopyProof:
             return False
         (axis,) = axes
         heads = whole[axis] // part[axis]
-        operators = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
-        if head > heads or len(operators[0]) != len(operators[1]):
+        if head > heads or len(layer.epilogue) != len(original.epilogue):
             return False
-        if not all(
-            _is_on_head(*operator_pair, axis, heads)
-            for operator_pair in zip(*operators, strict=True)
-        ):
+        steps = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
+        if not all(_is_on_head(*pair, axis, heads) for pair in zip(*steps, strict=True)):
             return False
         if original.operator.splits_filters:
             return sources == [_Origin(name, origin.group) for name in original.inputs]
@@ -413,8 +424,9 @@ def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
     window = layer.operator.sliding_window
     if window is None:  # the column itself, or the column that a resize repeats
         return [column * width // layer.shape.width]
-    first = column * window.stride[1] - window.padding[1]
-    columns = [first + tap * window.dilation[1] for tap in range(window.kernel[1])]
+    axis = window.columns
+    first = column * axis.stride - axis.before
+    columns = [first + tap * axis.dilation for tap in range(axis.kernel)]
     return [column for column in columns if 0 <= column < width]
 
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import multiply_accumulates, parameter_bytes, parameter_shapes
+from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
 from planners.rewrites.layer_copies import (
     CHANNELS,
     COLUMNS,
@@ -30,7 +30,6 @@ from planners.rewrites.layer_copies import (
     replaced_layers,
     sharing,
     side_by_side,
-    stored_part,
 )
 
 
@@ -237,19 +236,12 @@ class _Heads:
         if name in self._before:
             copy = replace(sharing(self._network, layer), inputs=inputs)
             return self._added.add(copy, f"{name} again", Copy(origin))
-        part = self._part(replace(layer, inputs=inputs), layer, head)
-        copy_of_head = Copy(origin, Fraction(head, self._count))
-        return self._added.add(part, f"{name}, head {head + 1}", copy_of_head)
-
-    def _part(self, copy: Layer, layer: Layer, head: int) -> Layer:
-        """Return a layer restricted to one head. layer: of all heads, whose arrays are cut."""
-        axis = self._axes[layer.name]
+        axis = self._axes[name]
         parts = (step.of_head(axis, self._count) for step in (layer.operator, *layer.epilogue))
         operator, *epilogue = [part for part in parts if part is not None]
-        copy = replace(copy, operator=operator, epilogue=tuple(epilogue), stored=())
-        copy = replace(copy, shape=self._added.shape_of(copy))
-        inputs = [self._added.layer(source).shape for source in copy.inputs]
-        dims = parameter_shapes(layer, self._network.input_shapes(layer))
-        shapes, begin = parameter_shapes(copy, inputs), Fraction(head, self._count)
-        part = f"head {head + 1} of {self._count}"
-        return replace(copy, stored=stored_part(layer, dims, shapes, begin, part))
+        part = replace(layer, inputs=inputs, operator=operator, epilogue=tuple(epilogue))
+        copy_of_head = Copy(origin, Fraction(head, self._count))
+        words = f"head {head + 1}"
+        return self._added.add_part(
+            part, f"{name}, {words}", copy_of_head, f"{words} of {self._count}"
+        )

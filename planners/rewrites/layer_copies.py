@@ -83,13 +83,38 @@ class LayerCopies:
         self.copies[name] = origin
         return name
 
+    def add_part(self, part: Layer, preferred_name: str, origin: Copy, suffix: str) -> str:
+        """Add a layer that computes a part of a layer of the network; return its name.
+
+        part: the layer, with the operators and the inputs of the part. origin: the original in the
+        network of the plan, and where the part begins. suffix: of the names of arrays that are cut.
+        Several scales belong to the first axis of their array.
+        """
+        layer = self.network.layer(part.name)
+        part = replace(part, shape=self.shape_of(part), stored=())
+        inputs = [self.layer(name).shape for name in part.inputs]
+        whole_shapes = parameter_shapes(layer, self.network.input_shapes(layer))
+        stored_arrays = []
+        for role, dims in parameter_shapes(part, inputs).items():
+            array = named(layer.stored_as(role), layer)
+            if dims != whole_shapes[role]:
+                array = replace(array, name=f"{array.name}, {suffix}")
+                types = array.quantization
+                if types is not None and len(types.scales) > 1:
+                    first_axis, *_ = _part_slices(origin.begin, dims, whole_shapes[role])
+                    types = replace(types, scales=types.scales[first_axis])
+                    array = replace(array, quantization=types)
+            stored_arrays.append(array)
+        return self.add(replace(part, stored=tuple(stored_arrays)), preferred_name, origin)
+
     def cut(self, tensor: str, axis: int, span: Range, preferred_name: str, original: str) -> str:
         """Add a slice of a tensor; return its name.
 
         tensor: a tensor of the network, or a copy or slice of one. span: places in this tensor.
         original: the tensor of the network whose elements it holds.
         """
-        operator = op.Slice(axis=axis, start=span[0], stop=span[1])
+        start, stop = span
+        operator = op.Slice(axis=axis, start=start, stop=stop)
         sliced = self.layer(tensor)
         layer = replace(sliced, operator=operator, inputs=(tensor,), epilogue=(), stored=())
         return self.add(layer, preferred_name, Copy(original))
@@ -154,32 +179,6 @@ def arrays_of(
         role: arrays[role][_part_slices(copy.begin, dims, arrays[role].shape)]
         for role, dims in shapes.items()
     }
-
-
-def stored_part(
-    layer: Layer,
-    whole_shapes: Mapping[str, Dims],
-    part_shapes: Mapping[str, Dims],
-    begin: Fraction,
-    part: str,
-) -> tuple[Stored, ...]:
-    """Return how the arrays of a copy are stored that computes a part of a layer.
-
-    whole_shapes, part_shapes: of the arrays of the layer, and of the copy, by role. begin: as in Copy.
-    part: suffix of the names of cut arrays. Several scales belong to the first axis of their array.
-    """
-    stored_arrays = []
-    for role, dims in part_shapes.items():
-        array = named(layer.stored_as(role), layer)
-        if dims != whole_shapes[role]:
-            array = replace(array, name=f"{array.name}, {part}")
-            types = array.quantization
-            if types is not None and len(types.scales) > 1:
-                first_axis, *_ = _part_slices(begin, dims, whole_shapes[role])
-                types = replace(types, scales=types.scales[first_axis])
-                array = replace(array, quantization=types)
-        stored_arrays.append(array)
-    return tuple(stored_arrays)
 
 
 def _part_slices(begin: Fraction, part: Dims, whole: Dims) -> tuple[slice, ...]:
