@@ -29,26 +29,20 @@ def _require_buffer(checked: CheckedPlan, buffer: StreamBuffer) -> None:
         raise InvalidPlan(f"{named} holds tensor {buffer.tensor!r}, which the network has not")
     if buffer.end > len(checked.plan.groups):
         raise InvalidPlan(f"{named} lives to group {buffer.end} of {len(checked.plan.groups)}")
-    shape = network.layer(buffer.tensor).shape
-    unit = checked.element_bytes(buffer.tensor)
-    rows, state = shape.row_elements * unit, bytes_kept(network, network.layer(buffer.tensor))
-    sizes = {
-        Kind.WHOLE: shape.elements * unit,
-        Kind.EXTERNAL: shape.elements * unit,
-        Kind.KEPT: shape.elements * unit,
-        Kind.LINE: buffer.rows * rows,
-        Kind.RING: buffer.rows * rows,
-        Kind.ACCUMULATORS: shape.elements * ACCUMULATOR_BYTES,
-        Kind.STATE: state,
-        Kind.STATE_COPY: state,
-    }
+    layer, unit = network.layer(buffer.tensor), checked.element_bytes(buffer.tensor)
+    shape = layer.shape
+    size = buffer.size  # of other kinds, which other rules check
+    if buffer.has_rows:
+        size = unit * (shape.elements if buffer.has_all_rows else buffer.rows * shape.row_elements)
+    elif buffer.kind is Kind.ACCUMULATORS:
+        size = shape.elements * ACCUMULATOR_BYTES
+    elif buffer.kind in (Kind.STATE, Kind.STATE_COPY):
+        size = bytes_kept(network, layer)
     for name in buffer.readers if buffer.kind not in (Kind.SCRATCH, Kind.STATE) else ():
         if name not in network.consumers[buffer.tensor]:
             raise InvalidPlan(f"{named}: layer {name!r} does not read {buffer.tensor!r}")
-    if buffer.size != sizes.get(buffer.kind, buffer.size):
-        raise InvalidPlan(
-            f"{named} has {counted(buffer.size, 'byte')}; its rows take {sizes[buffer.kind]}"
-        )
+    if buffer.size != size:
+        raise InvalidPlan(f"{named} has {counted(buffer.size, 'byte')}; its rows take {size}")
     if buffer.kind is Kind.RING and not 1 <= buffer.rows <= shape.rows:
         raise InvalidPlan(
             f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}, which has "

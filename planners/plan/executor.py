@@ -47,6 +47,7 @@ from planners.plan.held_tensors import (
     is_in_place,
     may_overlap,
     rows_read,
+    whole_region,
     write_region,
 )
 from planners.plan.plan import (
@@ -108,15 +109,17 @@ class PlanMachine:
         first = {} if self.computing is None else self.computing.first_states()
         for layer in self.network.layers:
             if layer.is_input and layer.operator.is_state:
-                tensor = self.held(layer.name, self.buffer(layer.name, Kind.KEPT, 0))
+                tensor, height = self._variable(layer.name), layer.shape.rows
                 values = to_memory_order(first[layer.name]["value"]) if first else None
-                for row in range(layer.shape.rows):
-                    row_values = (
-                        None if values is None else values.reshape(layer.shape.rows, -1)[row]
-                    )
-                    self.put(tensor, row, row_values)
+                rows = [None] * height if values is None else values.reshape(height, -1)
+                for row in range(height):
+                    self.put(tensor, row, rows[row])
             elif bytes_kept(self.network, layer):
                 self.states.begin(layer, first.get(layer.name))
+
+    def _variable(self, name: str) -> HeldTensor:
+        """Return a variable in its resident buffer."""
+        return self.held(name, self.buffer(name, Kind.KEPT, 0))
 
     def _require_next_frame(self) -> None:
         """Raise ExecutionError unless weights, states and variables are intact for the next frame."""
@@ -142,9 +145,8 @@ class PlanMachine:
         """Execute all groups. Raises ExecutionError where the plan cannot be executed."""
         self._write_inputs()
         for previous, _ in self.network.variables:
-            tensor = self.held(previous.name, self.buffer(previous.name, Kind.KEPT, 0))
-            tensor.made = previous.shape.rows
-            self.whole[previous.name] = tensor
+            self.whole[previous.name] = self._variable(previous.name)
+            self.whole[previous.name].made = previous.shape.rows
         updates = variable_updates(self.network, self.plan)
         for number, group in enumerate(self.plan.groups):
             self.group = number
@@ -201,7 +203,7 @@ class PlanMachine:
         the source, or the new rows of the ring whose window is the source. A source at the offsets of
         the variable's rows is exempt: its copy changes nothing.
         """
-        variable = self.held(name, self.buffer(name, Kind.KEPT, 0))
+        variable = self._variable(name)
         ring = self._rings.get(source_name)
         computed = self._whole_tensor(source_name if ring is None else ring.new)
         source = computed
@@ -477,13 +479,7 @@ class _GroupRun:
             return
         machine.weights.read(stage)
         if stage.stage.mode is Mode.TILES:
-            TileWork(
-                machine,
-                self.tensors,
-                stage.stage,
-                lambda name, kind: machine.buffer(name, kind, self.number),
-                self.number,
-            ).run()
+            TileWork(machine, self.tensors, stage.stage, self.number).run()
             return
         self._spoil_scratch(stage)
         if stage.stage.mode is Mode.ACCUMULATING:
@@ -493,8 +489,7 @@ class _GroupRun:
             self._sum_channels(stage, tensor)
             return
         if len(stage.layers) > 1:
-            room = strips, self.pool.end_byte
-            FusedFiring(machine, self.tensors, stage, room, self.number).run()
+            FusedFiring(machine, self.tensors, stage, strips, self.pool, self.number).run()
             return
         layer = stage.layers[0]
         if self._is_aliased_join(layer):
@@ -505,16 +500,16 @@ class _GroupRun:
             machine.watch(layer, (first, end), stage.ranges[stage.fired], self.tensors)
         inputs = self.whole_rows(layer, stage.ranges[stage.fired])
         region = Region((first, end), (0, layer.shape.width))
-        computed_region, keeps = None, bytes_kept(machine.network, layer) > 0
-        if keeps:
+        computed_region, keeps_state = None, bytes_kept(machine.network, layer) > 0
+        if keeps_state:
             machine.states.require(layer)
         if computing is not None:
-            kept = machine.states.kept(layer) if keeps else None
-            computed_region = computing.region(layer, region, inputs, kept)
-            if kept is not None:
-                machine.states.keep(layer, kept)
+            state = machine.states.kept(layer) if keeps_state else None
+            computed_region = computing.region(layer, region, inputs, state)
+            if state is not None:
+                machine.states.keep(layer, state)
         write_region(machine.arena, tensor, region, computed_region)
-        if keeps:
+        if keeps_state:
             machine.states.require(layer)  # the result must not overwrite the state
 
     def _streamed_row(self, stage: CheckedFirings, row: int) -> Array | None:
@@ -543,18 +538,18 @@ class _GroupRun:
         machine = self.machine
         arena, inputs = machine.arena, []
         for source in layer.inputs:
-            span, tensor = ranges[source], self.tensors[source]
-            columns = 0, tensor.layer.shape.width
-            cut = layer.operator.sliced_range
-            if cut is not None and cut.axis == COLUMNS and tensor.layer.shape.is_map:
-                columns = cut.start, min(cut.stop, columns[1])
+            tensor, (first, end) = self.tensors[source], ranges[source]
+            shape, cut = tensor.layer.shape, layer.operator.sliced_range
+            columns = 0, shape.width
+            if cut is not None and cut.axis == COLUMNS and shape.is_map:
+                columns = cut.start, min(cut.stop, shape.width)
             with nullcontext() if cut is None else arena.uncounted():
-                rows = rows_read(arena, tensor, span, layer.name, columns)
-            if cut is not None and span[0] < span[1]:
-                copied = (span[1] - span[0]) * layer.shape.row_elements
-                place = tensor.place(span[0], layer.name)
+                rows = rows_read(arena, tensor, (first, end), layer.name, columns)
+            if cut is not None and first < end:
+                copied = (end - first) * layer.shape.row_elements
+                place = tensor.place(first, layer.name)
                 arena.count(arena.reads, place, copied * arena.element_bytes(source))
-            inputs.append((Region(span, columns), rows))
+            inputs.append((Region((first, end), columns), rows))
         return inputs
 
     def _sum_channels(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
@@ -564,20 +559,18 @@ class _GroupRun:
         inputs = self.whole_rows(layer, stage.ranges[0])
         computed_region = None
         if computing is not None:
-            shape = layer.shape
-            maps = computing.region(layer, Region((0, shape.rows), (0, shape.width)), inputs)
+            maps = computing.region(layer, whole_region(layer), inputs)
             sums = np.zeros(last.shape.elements, np.float32)
             for row in range(*machine.needs.rows(last, 0, (0, last.shape.rows))):
                 computing.add_row(last, row, maps[row], sums)
             computed_region = computing.finished(last, sums)
-        result_region = Region((0, last.shape.rows), (0, last.shape.width))
-        write_region(machine.arena, tensor, result_region, computed_region)
+        write_region(machine.arena, tensor, whole_region(last), computed_region)
 
     def _accumulate(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
         """Add one input row to the accumulators of a layer; the last row completes the result."""
         machine, computing = self.machine, self.machine.computing
         layer = stage.layers[0]
-        row = stage.needs[layer.inputs[0]][stage.fired][0]
+        row, _ = stage.needs[layer.inputs[0]][stage.fired]
         values = self._row_added(layer, row)
         if layer.operator.scatters_rows:
             self._put_pixels(layer, tensor, row, values.copy())
@@ -603,8 +596,7 @@ class _GroupRun:
             result = None
             if computing is not None:
                 result = computing.finished(layer, self.sums[layer.name])
-            region = Region((0, layer.shape.rows), (0, layer.shape.width))
-            write_region(machine.arena, tensor, region, result)
+            write_region(machine.arena, tensor, whole_region(layer), result)
             # The generated C requantises the accumulators one by one, writing results in between.
             if not machine.arena.holds(*sums):
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
@@ -617,8 +609,8 @@ class _GroupRun:
             return machine.get(tensor, row, layer.name)
         with machine.arena.uncounted():
             values = machine.get(tensor, row, layer.name)
-        columns = 0, window.kernel[1]
-        rows_read(machine.arena, tensor, (row, row + 1), layer.name, columns)
+        columns_read = 0, window.columns.kernel
+        rows_read(machine.arena, tensor, (row, row + 1), layer.name, columns_read)
         return values
 
     def _put_pixels(self, layer: Layer, tensor: HeldTensor, row: int, values: Array) -> None:
@@ -630,10 +622,11 @@ class _GroupRun:
         if not tensor.buffer.has_all_rows:
             raise ExecutionError(f"{tensor.layer.name!r} is written in any order, but is not whole")
         (source,), shape = self.machine.network.input_shapes(layer), layer.shape
-        maps = Shape(dims=(1, source.height, source.width)), Shape(dims=(1, *shape.dims[1:]))
-        numbers = np.arange(maps[0].elements).reshape(maps[0].dims)
-        read = HeldRows(shape=maps[0], array=numbers)
-        moved = layer.operator.computed(OutputRows([read], {}, maps[1], 0, shape.rows))
+        pixels = Shape(dims=(1, source.height, source.width))
+        numbers = np.arange(pixels.elements).reshape(pixels.dims)
+        read = HeldRows(shape=pixels, array=numbers)
+        pixels_of_result = Shape(dims=(1, *shape.dims[1:]))
+        moved = layer.operator.computed(OutputRows([read], {}, pixels_of_result, 0, shape.rows))
         result_pixels, (columns, channels) = moved.reshape(-1).argsort(), values.shape
         for column in range(columns):
             pixel = int(result_pixels[row * columns + column])
@@ -652,16 +645,15 @@ def transfer(
 
     Raises ExecutionError if a tensor or a buffer of a copy does not exist.
     """
+    whole_buffers = {buffer.name: buffer for buffer in machine.plan.buffers if buffer.has_all_rows}
     copied: dict[str, HeldTensor] = {}
     for copy in copies:
-        source, target = (
-            _whole_buffer(machine.plan, name, group) for name in (copy.source, copy.target)
-        )
-        before = copied.get(source.tensor, whole.get(source.tensor))
-        if before is None or source.tensor != target.tensor:
+        source, target = whole_buffers.get(copy.source), whole_buffers.get(copy.target)
+        before = None if source is None else copied.get(source.tensor, whole.get(source.tensor))
+        if not (source and target and before) or source.tensor != target.tensor:
             raise ExecutionError(
-                f"group {group + 1} takes over {source.tensor!r} from {copy.source!r} to "
-                f"{copy.target!r}, where it does not lie whole"
+                f"group {group + 1} copies from {copy.source!r} to {copy.target!r}; expected two "
+                "buffers with all rows of a tensor that is stored whole"
             )
         old, new = (machine.held(source.tensor, buffer) for buffer in (source, target))
         for row in range(old.layer.shape.rows):
@@ -672,16 +664,6 @@ def transfer(
         copied[source.tensor] = machine.held(source.tensor, *kept, target)
         copied[source.tensor].made = before.made
     return copied
-
-
-def _whole_buffer(plan: StreamingPlan, name: str, group: int) -> StreamBuffer:
-    for buffer in plan.buffers:
-        if buffer.name == name and buffer.has_all_rows:
-            return buffer
-    raise ExecutionError(
-        f"group {group + 1} copies from or to buffer {name!r}; the plan has no buffer of this name "
-        "with all rows of a tensor"
-    )
 
 
 def require_intact(

@@ -15,7 +15,7 @@ blocks of 6 channels:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -74,6 +74,9 @@ class FiringContext(Protocol):
     needs: InputNeeds
     computing: Computing | None
 
+    def buffer(self, tensor: str, kind: Kind, group: int) -> StreamBuffer:
+        """Return the buffer of a kind for a tensor in a group."""
+
     def spoil_scratch(self, layer: str, group: int) -> None:
         """Poison the scratch bytes that a layer may use while it computes."""
 
@@ -90,10 +93,11 @@ class FusedFiring:
         context: FiringContext,
         tensors: Mapping[str, HeldTensor],
         stage: CheckedFirings,
-        free: Range,
+        begin: int,
+        staging: StreamBuffer,
         group: int,
     ) -> None:
-        """Take the tensors of the group, and the bytes of the arena for strips and accumulators."""
+        """Place strips and accumulators in the staging buffer of the group, from byte `begin` on."""
         self._group = group
         self._context = context
         self._tensors = tensors
@@ -108,7 +112,7 @@ class FusedFiring:
                 raise ExecutionError(
                     f"{layer.name!r} reads {source!r}, which holds one channel block at a time"
                 )
-        self._strips, end = self._placed_strips(free[0])
+        self._strips, end = self._placed_strips(begin)
         self._accumulating = None if accumulating is None else self._inside[accumulating]
         # The input of the accumulating layer by pixel, (channels,): a pass adds its block.
         self._collected: dict[tuple[int, int], Array] = {}
@@ -118,10 +122,10 @@ class FusedFiring:
             pixels = (last - first) * self._accumulating.shape.width
             end = self._sums_offset + pixels * self._bytes_of_sums(self._accumulating)
         result = tensors[stage.result]
-        self._may_overlap = result.staged is not None or result.may_overlap(free[0], end)
-        if end > free[1]:
+        self._may_overlap = result.staged is not None or result.may_overlap(begin, end)
+        if (excess := end - staging.end_byte) > 0:
             raise ExecutionError(
-                f"the strips of {stage.result!r} end {end - free[1]} bytes after the staging buffer"
+                f"the strips of {stage.result!r} end {excess} bytes after the staging buffer"
             )
 
     def _placed_strips(self, base: int) -> tuple[dict[str, HeldStrip], int]:
@@ -161,7 +165,8 @@ class FusedFiring:
         for index, source in enumerate(layer.inputs):
             if source not in self._inside:
                 continue
-            if computed[source] < self._columns(layer, index, computed[layer.name])[1]:
+            _, end = self._columns(layer, index, computed[layer.name])
+            if computed[source] < end:
                 return source
         return None
 
@@ -179,8 +184,8 @@ class FusedFiring:
         5. Read the inputs again if the result may overlap strips or accumulators: a kernel may write
            its first element before it reads its last input. These reads are not counted.
         """
-        rows = self._ranges[layer.name]
-        if rows[0] >= rows[1]:
+        first, end = rows = self._ranges[layer.name]
+        if first >= end:
             return
         self._context.spoil_scratch(layer.name, self._group)
         inputs = self._inputs(layer, rows, column, block)
@@ -193,8 +198,8 @@ class FusedFiring:
         if self._context.computing is not None:
             target = Region(rows, (column, column + 1))
             computed_region = self._context.computing.region(layer, target, inputs)
-        for row in range(*rows):
-            values = None if computed_region is None else computed_region[row - rows[0], 0]
+        for row in range(first, end):
+            values = None if computed_region is None else computed_region[row - first, 0]
             self._write_pixel(layer, row, column, values, block)
         if layer is self._accumulating:
             self._require_sums(layer, column, "the result overlaps them")
@@ -251,7 +256,7 @@ class FusedFiring:
         order. like: the input in the last channel block, with the same shape and type.
         """
         collected = np.zeros_like(like)
-        (top, _), (left, _) = region
+        (top, _), (left, _) = region.rows, region.columns
         for row in range(*region.rows):
             for column in range(*region.columns):
                 collected[row - top, column - left] = self._collected[row, column]
@@ -267,24 +272,27 @@ class FusedFiring:
         if source not in self._strips and columns == (0, shape.width):
             return rows_read(self._context.arena, self._tensors[source], rows, reader)
         first, end = self._channels(source, block)
-        region = np.zeros((rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind)
-        runs, channels_each = self._runs(source, columns, end - first), end - first
-        for row in range(*rows):
-            for left, right in runs:
+        channels_each = end - first
+        region = Region(rows, columns)
+        region_values = np.zeros((region.height, region.width, shape.channels), kind)
+        (top, bottom), (first_column, _) = rows, columns
+        for row in range(top, bottom):
+            for left, right in self._runs(source, columns, channels_each):
                 values = self._context.arena.read(
                     self._offset(source, row, left, reader),
                     source,
                     (row * shape.width + left) * shape.channels + first,
                     (right - left) * channels_each,
                 ).reshape(right - left, channels_each)
-                region[row - rows[0], left - columns[0] : right - columns[0], first:end] = values
+                run = slice(left - first_column, right - first_column)
+                region_values[row - top, run, first:end] = values
                 if self._accumulating is not None and source == self._accumulating.inputs[0]:
                     # The input of the accumulating layer is sliced into two blocks or more, as the
                     # checker requires: each run is one column.
                     (pixel_values,) = values
                     collected = np.zeros(shape.channels, kind)
                     self._collected.setdefault((row, left), collected)[first:end] = pixel_values
-        return region
+        return region_values
 
     def _runs(self, source: str, columns: Range, channels: int) -> list[Range]:
         """Split columns of a tensor into runs whose elements are contiguous in shadow and arena.
@@ -322,9 +330,6 @@ class FusedFiring:
         )
 
 
-BufferOf = Callable[[str, Kind], StreamBuffer]  # the buffer of a tensor of a kind in the group
-
-
 class TileWork:
     """All tiles of a stage, row by row of tiles, from left to right.
 
@@ -351,11 +356,10 @@ class TileWork:
         context: FiringContext,
         tensors: Mapping[str, HeldTensor],
         stage: Stage,
-        buffer_of: BufferOf,
         group: int,
     ) -> None:
-        self._context, self._tensors, self._stage = context, tensors, stage
-        self._buffer_of, self._group = buffer_of, group
+        self._context, self._tensors = context, tensors
+        self._stage, self._group = stage, group
         self._regions = TiledStage(stage, context.needs)
 
     def run(self) -> None:
@@ -372,7 +376,8 @@ class TileWork:
             if layer.name == self._stage.result:
                 self._compute(layer, region, held)
                 continue
-            held[layer.name] = tile = self._placed(layer, Kind.TILE, region)
+            tile = self._placed(layer, Kind.TILE, region)
+            held[layer.name] = tile
             self._restore_halo(tile, down, across)
             computed = self._regions.computed(layer.name, down, across)
             if computed.pixels:
@@ -423,41 +428,36 @@ class TileWork:
 
     def _placed(self, layer: Layer, kind: Kind, region: Region) -> HeldTile:
         unit = self._context.arena.element_bytes(layer.name)
-        return HeldTile(layer, unit, self._buffer_of(layer.name, kind), region)
-
-    def _rows_below(self, layer: Layer, down: int) -> HeldTile | None:
-        region = self._regions.rows_below(layer.name, down)
-        return None if region is None else self._placed(layer, Kind.TILE_ROWS, region)
-
-    def _columns_beside(self, layer: Layer, down: int, across: int) -> HeldTile | None:
-        region = self._regions.columns_beside(layer.name, down, across)
-        return None if region is None else self._placed(layer, Kind.TILE_COLUMNS, region)
+        buffer = self._context.buffer(layer.name, kind, self._group)
+        return HeldTile(layer, unit, buffer, region)
 
     def _restore_halo(self, tile: HeldTile, down: int, across: int) -> None:
         """Copy the cached halo of earlier tiles into a tile."""
         if not self._regions.tiles.halo_cached:
             return
-        rows, (left, right) = tile.region
-        edge = left
-        beside = self._columns_beside(tile.layer, down, across - 1) if across else None
+        layer, (edge, right) = tile.layer, tile.region.columns
+        beside = self._regions.columns_beside(layer.name, down, across - 1) if across else None
         if beside is not None:
-            edge = beside.region.columns[1]
-            self._copy(beside, tile, Region(rows, (left, edge)))
-        above = self._rows_below(tile.layer, down - 1) if down else None
+            left, edge = beside.columns
+            cached = self._placed(layer, Kind.TILE_COLUMNS, beside)
+            self._copy(cached, tile, Region(tile.region.rows, (left, edge)))
+        above = self._regions.rows_below(layer.name, down - 1) if down else None
         if above is not None:
-            self._copy(above, tile, Region(above.region.rows, (edge, right)))
+            cached = self._placed(layer, Kind.TILE_ROWS, above)
+            self._copy(cached, tile, Region(above.rows, (edge, right)))
 
     def _cache_halo(self, tile: HeldTile, down: int, across: int) -> None:
         """Cache the halo of a tile that later tiles need."""
         if not self._regions.tiles.halo_cached:
             return
-        below = self._rows_below(tile.layer, down)
+        layer, below = tile.layer, self._regions.rows_below(tile.layer.name, down)
         if below is not None:
-            columns = self._regions.computed(tile.layer.name, down, across).columns
-            self._copy(tile, below, Region(below.region.rows, columns))
-        beside = self._columns_beside(tile.layer, down, across)
+            columns = self._regions.computed(layer.name, down, across).columns
+            cache = self._placed(layer, Kind.TILE_ROWS, below)
+            self._copy(tile, cache, Region(below.rows, columns))
+        beside = self._regions.columns_beside(layer.name, down, across)
         if beside is not None:
-            self._copy(tile, beside, beside.region)
+            self._copy(tile, self._placed(layer, Kind.TILE_COLUMNS, beside), beside)
 
 
 def _require_whole(tensor: HeldTensor, reader: str | None) -> None:

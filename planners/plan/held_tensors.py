@@ -61,8 +61,10 @@ class HeldTensor:
 
     def place(self, row: int, reader: str | None = None) -> int:
         """Return the position of a row, where a layer reads it; by default in the first buffer."""
-        if self.staged is not None and row >= self.staged[0]:
-            return self.staged[1] + (row - self.staged[0]) * self.row_bytes
+        if self.staged is not None:
+            first_staged, begin = self.staged
+            if row >= first_staged:
+                return begin + (row - first_staged) * self.row_bytes
         return self._place(self.read_in(reader), row)
 
     def places(self, row: int) -> list[int]:
@@ -85,6 +87,11 @@ class HeldTensor:
         if not buffer.has_all_rows:
             row %= max(buffer.rows, 1)
         return buffer.offset + self._within + row * self.row_bytes
+
+
+def whole_region(layer: Layer) -> Region:
+    """Return the region of all rows and columns of the result of a layer."""
+    return Region((0, layer.shape.rows), (0, layer.shape.width))
 
 
 def rows_read(
@@ -184,17 +191,18 @@ class HeldTile(HeldTensor):
 
     def place(self, row: int, _reader: str | None = None) -> int:
         """Return the byte at which column 0 of a row would be; the region may begin further right."""
-        (top, _), (left, _) = self.region
+        (top, _), (left, _) = self.region.rows, self.region.columns
         return self.buffer.offset + (row - top) * self.row_bytes - left * self.place_bytes
 
     def require_region(self, rows: Range, columns: Range) -> None:
         """Raise ExecutionError if rows, one at least, have elements outside the region of the tile."""
-        (top, bottom), (left, right) = self.region
-        has_rows = top <= rows[0] and rows[1] <= bottom
-        has_columns = left <= columns[0] <= columns[1] <= right
-        if rows[0] < rows[1] and not (has_rows and has_columns):
+        (first_row, end_row), (first_column, end_column) = rows, columns
+        (top, bottom), (left, right) = self.region.rows, self.region.columns
+        has_rows = top <= first_row and end_row <= bottom
+        has_columns = left <= first_column <= end_column <= right
+        if first_row < end_row and not (has_rows and has_columns):
             raise ExecutionError(
-                f"rows {rows[0]} to {rows[1]}, columns {columns[0]} to {columns[1]} of "
+                f"rows {first_row} to {end_row}, columns {first_column} to {end_column} of "
                 f"{self.layer.name!r} are accessed, but a tile has {self.region}"
             )
 
@@ -215,10 +223,11 @@ class HeldStrip(NamedTuple):
 
     def place(self, row: int, column: int, unit: int) -> int:
         """Return the position of an element."""
-        if not 0 <= row - self.rows[0] < self.room:
+        first, _ = self.rows
+        if not 0 <= row - first < self.room:
             raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
-        at = (row - self.rows[0]) * self.columns + column % self.columns
-        return self.offset + at * self.channels * unit
+        pixel = (row - first) * self.columns + column % self.columns
+        return self.offset + pixel * self.channels * unit
 
 
 def may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
@@ -251,7 +260,5 @@ def is_in_place(layer: Layer, result: HeldTensor, source: HeldTensor, made: Rang
         and source.layer.name not in layer.inputs[2:]  # read when the first two are combined
         and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
         and source.read_in(layer.name).layout == result.buffer.layout
-        and all(
-            result.places(row) == [source.place(row, layer.name)] for row in range(made[0], made[1])
-        )
+        and all(result.places(row) == [source.place(row, layer.name)] for row in range(*made))
     )

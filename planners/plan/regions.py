@@ -9,7 +9,7 @@ of its range, or the part that no earlier tile has computed (`fresh`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -230,15 +230,31 @@ def multiply_accumulates_of_pixel(network: Network, layer: Layer) -> int:
     return multiply_accumulates(layer, network.input_shapes(layer)) // pixels
 
 
-def _as_network(network: Network, source: str, layers: Sequence[Layer]) -> Network:
-    """Return layers that read nothing but each other and one tensor as a network of their own."""
-    entry, last = network.layer(source), layers[-1]
-    output = longer_name("result", {source, *(layer.name for layer in layers)}, by=" ")
-    read = replace(entry, operator=Input(dims=entry.shape.dims), inputs=(), epilogue=(), stored=())
-    result = replace(
-        last, name=output, operator=Output(), inputs=(last.name,), epilogue=(), stored=()
-    )
-    return Network(name=network.name, layers=(read, *layers, result))
+def network_of(
+    network: Network, layers: Sequence[Layer], output_names: Mapping[str, str]
+) -> Network:
+    """Return layers as a network, whose inputs are the tensors that they read of other layers.
+
+    output_names: names of the outputs, by the layer whose result each is.
+    """
+    inside = {layer.name for layer in layers}
+    sources = dict.fromkeys(name for layer in layers for name in layer.inputs if name not in inside)
+    inputs = [
+        replace(source, operator=Input(dims=source.shape.dims), inputs=(), epilogue=(), stored=())
+        for source in map(network.layer, sources)
+    ]
+    outputs = [
+        replace(
+            network.layer(name),
+            name=output,
+            operator=Output(),
+            inputs=(name,),
+            epilogue=(),
+            stored=(),
+        )
+        for name, output in output_names.items()
+    ]
+    return Network(name=network.name, layers=(*inputs, *layers, *outputs))
 
 
 def layer_range(model: Model, first: int, upto: int | None) -> Model:
@@ -269,9 +285,8 @@ def layer_range(model: Model, first: int, upto: int | None) -> Model:
             + (f", and {', '.join(map(repr, left))} are read outside" if left else "")
         )
     weights = model.weights
-    return Model(
-        network=_as_network(network, read[0], chosen),
-        weights=None
-        if weights is None
-        else {weight: weights[weight] for weight in weights if weight in inside},
-    )
+    if weights is not None:
+        weights = {name: arrays for name, arrays in weights.items() if name in inside}
+    output = longer_name("result", {*read, *inside}, by=" ")
+    part = network_of(network, chosen, {chosen[-1].name: output})
+    return Model(network=part, weights=weights)

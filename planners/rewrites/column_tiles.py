@@ -20,7 +20,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from planners.plan.plan import Mode, Stage
-from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull
+from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull, network_of
 from planners.rewrites.layer_copies import COLUMNS as COLUMNS_OF_MAP
 from planners.rewrites.layer_copies import (
     Copy,
@@ -78,22 +78,10 @@ def in_columns(
 
 def part_of(network: Network, inside: Sequence[str]) -> Network:
     """Return some layers as a network, whose inputs are the tensors that they read."""
+    readers = network.consumers
+    results = [name for name in inside if set(readers[name]) - set(inside)]
     layers = [network.layer(name) for name in inside]
-    sources = dict.fromkeys(name for layer in layers for name in layer.inputs if name not in inside)
-    input_layers = [
-        replace(
-            source, operator=op.Input(dims=source.shape.dims), inputs=(), epilogue=(), stored=()
-        )
-        for source in map(network.layer, sources)
-    ]
-    readers, results = network.consumers, list[Layer]()
-    for layer in layers:
-        if set(readers[layer.name]) - set(inside):
-            out = replace(
-                layer, name=f"{layer.name}, result", operator=op.Output(), inputs=(layer.name,)
-            )
-            results.append(replace(out, epilogue=(), stored=()))
-    return replace(network, layers=(*input_layers, *layers, *results))
+    return network_of(network, layers, {name: f"{name}, result" for name in results})
 
 
 def _in_order(layers: Sequence[Layer]) -> tuple[Layer, ...]:
