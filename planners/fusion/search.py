@@ -183,14 +183,14 @@ class _RowGroups:
         return row_stages(self._layer_order.network, layers)
 
 
-def front(options: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:
-    """Return the Pareto front of memory and cost, by increasing memory.
+def front(groups: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:
+    """Return the Pareto front of the configurations of these groups, by increasing memory.
 
-    Empty if the options cannot cover all sections. Exact for the memory and cost that the options
+    Empty if the groups cannot cover all sections. Exact for the memory and cost that the groups
     state. Of configurations with equal memory and cost, one with the fewest fused groups is retained.
     """
     by_ends: list[dict[int, list[FusionPoint]]] = [{} for _ in range(sections + 1)]
-    for option in options:
+    for option in groups:
         (group,) = option.groups
         by_ends[group.upto].setdefault(group.first, []).append(option)
     ending = [
@@ -208,8 +208,8 @@ def front(options: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:
         for options_by_begin in by_ends
     ]
     return [
-        FusionPoint(memory, time, work, groups)
-        for memory, (time, work, _), groups in front_of_chains(ending, compared=2)
+        FusionPoint(memory, time, work, configuration)
+        for memory, (time, work, _), configuration in front_of_chains(ending, compared=2)
     ]
 
 

@@ -304,7 +304,9 @@ class PartitionBound:
                 units = [
                     [self._searches[number] for number in unit] for unit in self._evaluator.units
                 ]
-                units = [unit for unit in units if sum(s.upper_bound for s in unit) > bound]
+                units = [
+                    unit for unit in units if sum(search.upper_bound for search in unit) > bound
+                ]
                 if not units:
                     return
                 # The joint bound is the maximum over the units: only the largest can raise it.
@@ -394,15 +396,15 @@ class SeparatorPaths:
             self._untried_separators.remove(separator)
             choices = list(self._open_choices.all_open)
             choices[separator] = (self._heights[separator],)
-            self._raise_bounds(tuple(choices), lambda s: separator in (s.begin, s.end))
+            self._raise_bounds(tuple(choices), lambda other: separator in (other.begin, other.end))
         elif segment.tree is None:
             segment.tree = self._tree(segment)
             # Longer segments with the same begin, or end, have choices among those with the other end
             # open.
             opened = self._choices(segment, opened=end)
-            self._raise_bounds(opened, lambda s: s.begin == begin and s.end >= end)
+            self._raise_bounds(opened, lambda other: other.begin == begin and other.end >= end)
             opened = self._choices(segment, opened=begin)
-            self._raise_bounds(opened, lambda s: s.end == end and s.begin <= begin)
+            self._raise_bounds(opened, lambda other: other.end == end and other.begin <= begin)
         else:
             segment.tree.split()
         if segment.tree is not None:

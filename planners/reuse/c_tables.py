@@ -144,12 +144,11 @@ def _copies(edges: Sequence[EdgeBuffer]) -> Iterator[tuple[int, int, int]]:
 def _firings(planned: Deployment, layers: Layers) -> Iterator[tuple[int, ...]]:
     """The entries of the firings, partition by partition."""
     evaluator, plan, _ = planned
-    for (member, partition), model, rows, order in zip(
-        evaluator.application.partitions, evaluator.models, plan.rows, plan.orders, strict=True
-    ):
+    for index, (member, partition) in enumerate(evaluator.application.partitions):
+        table, rows = evaluator.models[index].table, plan.rows[index]
         phases = [0] * len(rows)
-        for layer in order:
-            phase, ends = phases[layer], (0, *model.table.written(layer, rows[layer]))
+        for layer in plan.orders[index]:
+            phase, ends = phases[layer], (0, *table.written(layer, rows[layer]))
             phases[layer] += 1
             yield layers[member, partition.layers[layer]], phase, ends[phase], ends[phase + 1]
 
@@ -207,6 +206,7 @@ def _comment_lines(paragraphs: Sequence[str]) -> Iterator[str]:
     for paragraph in paragraphs:
         text = in_comment(paragraph)
         lines += ["", *textwrap.wrap(text, WIDTH - 6, break_long_words=False)]
-    yield f"/* {lines[1]}"
-    yield from (f"   {line}".rstrip() for line in lines[2:])
+    _, first, *rest = lines
+    yield f"/* {first}"
+    yield from (f"   {line}".rstrip() for line in rest)
     yield "*/"

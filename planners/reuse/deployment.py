@@ -40,7 +40,7 @@ from planners.plan.plan import (
     Transfer,
     Turns,
 )
-from planners.reuse.application import Application, Partition
+from planners.reuse.application import Application
 from planners.reuse.edge_buffers import EdgeBuffer
 from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.placement import element_bytes as bytes_of_element
@@ -140,7 +140,7 @@ def concurrent_partitions(application: Application) -> dict[str, str]:
 def _streaming_plan(
     planned: Deployment, number: int, concurrent: Mapping[str, str], element_bytes: int | None
 ) -> StreamingPlan:
-    """The plan of a network of a deployment; buffers of a tensor at one offset become one buffer."""
+    """The plan of a network of a deployment. number: of the network; concurrent: of partitions."""
     evaluator, plan, memory = planned
     member = evaluator.application.members[number]
     partitions = [
@@ -148,23 +148,23 @@ def _streaming_plan(
         for index, (owner, partition) in enumerate(evaluator.application.partitions)
         if owner == number
     ]
-    first = partitions[0][0]
+    first, _ = partitions[0]
+    # The number of the first firing of each partition, counted over the partitions of the network.
     begins = [0, *accumulate(len(plan.orders[index]) for index, _ in partitions)]
     sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
-    last_firings = {
-        edge.name: begins[edge.stays[-1].partition - first] + spans[-1][1]
-        for edge, spans in zip(plan.edges, plan.spans, strict=True)
-        if edge.member == number
-    }
-    edges = [edge for edge in plan.edges if edge.member == number]
+    last_firings: dict[str, int] = {}  # of the consumer of each edge
     copies: dict[Connection, list[EdgeBuffer]] = defaultdict(list)
-    for edge in edges:
-        copies[edge.connection].append(edge)
+    for edge, spans in zip(plan.edges, plan.spans, strict=True):
+        if edge.member == number:
+            copies[edge.connection].append(edge)
+            _, last_step = spans[-1]
+            last_firings[edge.name] = begins[edge.stays[-1].partition - first] + last_step
+    # Edges of a tensor at one position of the arena are one ring with several consumers.
     edges_of_ring: dict[Hashable, list[EdgeBuffer]] = defaultdict(list)
-    for edge in edges:
-        extent = memory.offsets[edge.name], sizes[edge.name], edge.stays[0].partition
+    for edge in (edge for edge in plan.edges if edge.member == number):
+        position = memory.offsets[edge.name], sizes[edge.name], edge.stays[0].partition
         copy_name = edge.name if len(copies[edge.connection]) > 1 else ""
-        edges_of_ring[edge.connection.producer, extent, copy_name].append(edge)
+        edges_of_ring[edge.connection.producer, position, copy_name].append(edge)
 
     def name(edge: EdgeBuffer) -> str:
         return edge.name.removeprefix(f"{member.name}: ")
@@ -184,25 +184,28 @@ def _streaming_plan(
         for shared in edges_of_ring.values()
         for edge in shared[:1]
     ]
-    groups = tuple(
-        PlannedGroup(
-            stages=_stages(planned, index, partition),
-            order=(
-                Turns(
-                    times=1,
-                    results=tuple(partition.layers[layer] for layer in plan.orders[index]),
-                ),
-            ),
-            transfers=tuple(
-                Transfer(source=name(source), target=name(target))
-                for copies_of_edge in copies.values()
-                for source, target in pairwise(copies_of_edge)
-                if target.stays[0].partition == index
-            ),
-            concurrent=concurrent.get(partition.name),
+    groups = []
+    for index, partition in partitions:
+        table, layers = evaluator.models[index].table, partition.layers
+        stages = (
+            Stage(layers=(layer,), rows=table.written(layer_number, rows)[0])
+            for layer_number, (layer, rows) in enumerate(zip(layers, plan.rows[index], strict=True))
         )
-        for index, partition in partitions
-    )
+        results = tuple(layers[layer_number] for layer_number in plan.orders[index])
+        transfers = (
+            Transfer(source=name(source), target=name(target))
+            for copies_of_edge in copies.values()
+            for source, target in pairwise(copies_of_edge)
+            if target.stays[0].partition == index
+        )
+        groups.append(
+            PlannedGroup(
+                stages=tuple(stages),
+                order=(Turns(times=1, results=results),),
+                transfers=tuple(transfers),
+                concurrent=concurrent.get(partition.name),
+            )
+        )
     return OrderedPlan(
         member.network,
         rings,
@@ -214,17 +217,6 @@ def _streaming_plan(
         element_bytes=element_bytes,
         outside=member.outside,
     ).plan()
-
-
-def _stages(planned: Deployment, index: int, partition: Partition) -> tuple[Stage, ...]:
-    """The stages of the partition with this index: its layers, with the rows of a firing."""
-    evaluator, plan, _ = planned
-    table = evaluator.models[index].table
-    layers = zip(partition.layers, plan.rows[index], strict=True)
-    return tuple(
-        Stage(layers=(layer,), rows=table.written(number, rows)[0])
-        for number, (layer, rows) in enumerate(layers)
-    )
 
 
 def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:

@@ -29,7 +29,7 @@ Here the edges may also be assigned in the order of decreasing size: then no buf
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import or_
@@ -248,7 +248,7 @@ def overlaps(first: Sequence[int], last: Sequence[int], bits: Sequence[int]) -> 
     ]
 
 
-def largest_load(first: Sequence[int], last: Sequence[int], sizes: Sequence[int]) -> int:
-    """Return the maximum sum of the sizes in use at a step; intervals are closed."""
-    after = [end + 1 for end in last]
-    return max(loads(zip(first, after, sizes, strict=True)).values(), default=0)
+def largest_load(lives: Iterable[tuple[int, int, int]]) -> int:
+    """Return the maximum sum of the sizes in use at a step; lives: first step, last step, size."""
+    half_open = ((first, last + 1, size) for first, last, size in lives)
+    return max(loads(half_open).values(), default=0)

@@ -223,8 +223,7 @@ def _load_and_time(
             inner = edge.inner
             size = edge.elements if inner is None else capacities[inner] * edges[inner].row_elements
             live.append((max(start, first_step), min(stop, last_step), size))
-    load = largest_load(*zip(*live, strict=True)) if live else 0
-    return load, sum(model.nanoseconds(layer, rows[layer]) for layer in timed)
+    return largest_load(live), sum(model.nanoseconds(layer, rows[layer]) for layer in timed)
 
 
 def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:

@@ -123,9 +123,9 @@ class PartitionState(NamedTuple):
 
     def load(self, sizes: Sequence[int]) -> int:
         """Return the live elements of the worst step; sizes: of all edge buffers."""
-        first = [start for start, _ in self.spans.values()]
-        last = [end for _, end in self.spans.values()]
-        return largest_load(first, last, [sizes[edge] for edge in self.spans])
+        return largest_load(
+            (first, last, sizes[edge]) for edge, (first, last) in self.spans.items()
+        )
 
 
 class PartitionModel:

@@ -18,7 +18,7 @@ from planners.published.todaes import Comparison
 from planners.reuse.application import Application
 from planners.reuse.deployment import Deployment
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.problem import WHOLE, Front, Point, SearchEnd, score
+from planners.reuse.problem import WHOLE, Front, Point, SearchEnd, score, scored
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -275,13 +275,11 @@ def plot(path: str, answer: ReusePlans) -> None:
     """Draw memory against the time of a frame of every network."""
     draw = loading.drawing("planners.reuse.command.picture")
     layers = len(answer.application.layers)
-    (whole, *whole_periods), (rows, *row_periods) = (
-        answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1)
-    )
+    whole, rows = (scored(answer.evaluator, (allele,) * layers) for allele in (WHOLE, 1))
     other_methods = {
-        "reuse only": (whole, float(sum(whole_periods))),
-        "all by rows": (rows, float(sum(row_periods))),
-        "whole tensors, one arena": (answer.whole.memory_bytes, float(sum(whole_periods))),
+        "reuse only": (whole.memory, float(whole.time)),
+        "all by rows": (rows.memory, float(rows.time)),
+        "whole tensors, one arena": (answer.whole.memory_bytes, float(whole.time)),
     }
     front = [(plan.memory, float(plan.time)) for plan in answer.plans]
     chosen = None

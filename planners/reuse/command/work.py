@@ -283,6 +283,8 @@ def concluded(
 ) -> ReusePlans:
     """Choose from the front, place the buffers, run the plan if asked to."""
     application = evaluator.application
+    is_published = options.selection == PUBLISHED
+    has_whole_buffers = is_published or options.whole_buffers
 
     @functools.cache
     def placed(chromosome: Chromosome) -> Deployment:
@@ -292,7 +294,6 @@ def concluded(
         steps = stop.part(steps=MOST_STEPS, reason=reason)
         return deployment(evaluator, plan, free_offsets(evaluator, plan, budget=steps))
 
-    is_published = options.selection == PUBLISHED
     arenas = placed_front(
         evaluator,
         front.points,
@@ -300,17 +301,18 @@ def concluded(
         lambda chromosome: placed(chromosome).memory.peak,
         budget=stop,
     )
-    printed = front.points if is_published or options.whole_buffers else arenas
+    printed = front.points if has_whole_buffers else arenas
     (whole,) = uniform_points(evaluator, ())
     if is_published:
         taken, step = selected_as_published(application, whole, front.points, constraints)
         output.remark(PROGRAM, f"Algorithm 9: {step.value}")
     elif (selected := chosen_point(application, printed, constraints)) is not None:
-        taken = scored(evaluator, selected.chromosome)  # in whole buffers
+        # The point with the memory of whole buffers, which is printed next to that of the plan.
+        taken = scored(evaluator, selected.chromosome)
     else:
         taken = None
     final = None
-    if taken is not None and (options.whole_buffers or is_published):
+    if taken is not None and has_whole_buffers:
         plan = evaluator.plan(genes_at(taken.chromosome))
         final = deployment(evaluator, plan, whole_buffers(evaluator, plan))
     elif taken is not None:
@@ -323,6 +325,9 @@ def concluded(
     exact = constraints if options.whole_buffers else replace(constraints, memory=None)
     is_exhausted = front.is_proved and not exact.met_by(application, [whole, *front.points])
     bound_steps = options.generations * options.population // EVALUATIONS_A_STEP
+    difference = None
+    if options.verify and plans is not None:
+        difference = _largest_difference(application, plans, options)
     return ReusePlans(
         evaluator=evaluator,
         methods=comparison(application, known=evaluator),
@@ -345,9 +350,7 @@ def concluded(
         is_exhausted=is_exhausted,
         fit=fit,
         is_fit_taken=is_fit_taken,
-        difference=_largest_difference(application, plans, options)
-        if plans is not None and options.verify
-        else None,
+        difference=difference,
     )
 
 

@@ -50,10 +50,9 @@ def test_every_edge_is_in_one_buffer_that_is_as_large_as_its_largest_edge(lifeti
 @given(intervals)
 def test_shared_buffers_are_never_below_the_largest_load(lifetimes):
     found, sizes = shared(lifetimes)
-    first, last = [one[0] for one in lifetimes], [one[1] for one in lifetimes]
     load = max(
         (sum(size for start, end, size in lifetimes if start <= step <= end) for step in range(20)),
         default=0,
     )
-    assert largest_load(first, last, sizes) == load
+    assert largest_load(lifetimes) == load
     assert load <= sum(buffer.size for buffer in found) <= sum(sizes)
