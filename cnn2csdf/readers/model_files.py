@@ -96,7 +96,7 @@ def read_model(
         listed = ", ".join((*inputs, *outputs))
         raise UnreadableFile(f"{name}: tensors ({listed}) are named in ONNX and .tflite files only")
     if suffix not in (".cfg", ".json"):
-        if os.path.exists(name) or set(name.partition(":")[0]) & {".", "/", os.sep}:
+        if os.path.isfile(name) or set(name.partition(":")[0]) & {".", "/", os.sep}:
             expected = f"expected {', '.join(SUFFIXES)}{meant(suffix, SUFFIXES)}"
             hint = f"; {HINTS[suffix]}" if suffix in HINTS else ""
             raise UnreadableFile(f"{name}: suffix {suffix!r}; {expected}{hint}")

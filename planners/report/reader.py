@@ -57,7 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def reads(name: str) -> bool:
     """Whether a name that is no graph file names a network: a model file, or a built-in model."""
     suffix = PurePath(name).suffix.lower()
-    return suffix in FILES or (suffix not in GRAPHS and not os.path.exists(name))
+    is_there = os.path.exists(name) and not os.path.isdir(name)
+    return suffix in FILES or (suffix not in GRAPHS and not is_there)
 
 
 def refuse(options: argparse.Namespace) -> None:

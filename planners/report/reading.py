@@ -149,7 +149,7 @@ def _answers(
 def _terms(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Yield name and text of each assumption about a network."""
     size = options.element_bytes
-    if not os.path.exists(options.model):
+    if not os.path.isfile(options.model):
         yield "network", f"{options.model} of the catalogue of this version"
     sizes = "each tensor and parameter as in the file"
     if size is not None:

@@ -247,6 +247,22 @@ def test_a_folder_that_cannot_be_is_refused_before_the_work(
     assert os.listdir(tmp_path) == ["file"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit",),
+        ("plan", "arena"),
+        ("plan", "reuse", "--ram", "20kB"),
+        ("report", "-o", "page.html"),
+    ],
+)
+def test_a_folder_of_its_name_hides_no_built_in_network(run, tmp_path, monkeypatch, words):
+    # As `csdf deploy samos_example -o samos_example` makes it.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "samos_example").mkdir()
+    assert run(*words, "samos_example")[0] == 0
+
+
 def test_a_file_without_a_name_is_refused(run):
     code, _, remarks = run("buffers", GRAPHS / "csdf_example.xml", "-o", "")
     assert (code, remarks) == (2, "csdf buffers: the name of the file to write is empty\n")

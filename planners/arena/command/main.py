@@ -444,7 +444,7 @@ def _is_network(source: str) -> bool:
     """Whether the source is a network file, or the name of a network of the catalogue."""
     if PurePath(source).suffix.lower() in graph_input.NETWORKS:
         return True
-    return source.partition(":")[0] in CATALOGUE and not os.path.exists(source)
+    return source.partition(":")[0] in CATALOGUE and not os.path.isfile(source)
 
 
 def read_problems(path: str) -> list[Problem]:

@@ -174,10 +174,10 @@ def _application_read(options: argparse.Namespace) -> Application:
     members: list[ApplicationNetwork] = []
     names: list[str] = []
     for text in options.models:
-        for source in [text] if os.path.exists(text) else text.split("+"):
+        for source in [text] if os.path.isfile(text) else text.split("+"):
             network = chosen.read_source(source, options).network
             members.append(single_partition(network))
-            names.append(network.name if os.path.exists(source) else source)
+            names.append(network.name if os.path.isfile(source) else source)
     return Application(name="+".join(names), members=tuple(members))
 
 
