@@ -115,13 +115,12 @@ def test_an_empty_graph_is_refused(run, tmp_path):
     assert remarks == f"csdf analyze: {path}: graph 'chain' has no actor\n"
 
 
-@pytest.mark.slow
-def test_a_sequence_of_a_million_phases_is_short_in_a_file(answer, tmp_path):
-    # A cycle of a million phases of one time unit, one at a time.
+def test_a_sequence_of_100_000_phases_is_short_in_a_file(answer, tmp_path):
+    # A cycle of 100,000 phases of one time unit, one at a time.
     path = tmp_path / "phases.csv"
-    path.write_text("layer,inputs,consumption,production,times\na,,1,1,1000000*1\n")
+    path.write_text("layer,inputs,consumption,production,times\na,,1,1,100000*1\n")
     code, found = answer("analyze", path, "--time-limit", "60s")
-    assert (code, found["period"]) == (ANSWERED, "1000000")
+    assert (code, found["period"]) == (ANSWERED, "100000")
 
 
 @pytest.mark.slow
