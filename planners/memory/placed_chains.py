@@ -42,21 +42,26 @@ PAIRS = 2  # of ranges and groups, all in arrays, in a microsecond
 RANGE_EFFORT = 4  # to compare a range with others
 
 _Extensions = tuple[Array, ...]
-"""Ranges of the offset of a result: minimum, maximum, MACs, number of the group, index of the input."""
+"""Ranges of the offset of a result: minimum, maximum, MACs, number of the group, number of the chain.
+
+The numbers are the indices of a group, and of the partial chain that the group extends.
+"""
 
 
-class _Ranges(NamedTuple):
-    """Partial chains to a separator: MACs, minimum and maximum offset of its tensor, and predecessors.
+class _PartialChain(NamedTuple):
+    """A chain of groups to a separator, with a range of offsets that the tensor there may have.
 
-    before: the index of the partial chain at the separator where the last group begins; group: the
-    last group.
+    low, high: minimum and maximum offset. work: MACs. group: the last group of the chain; None for an
+    input that is whole from the start. begin: the separator where this group begins, or BEFORE.
+    number: index of the rest of the chain among the partial chains to `begin`.
     """
 
-    work: Array
-    low: Array
-    high: Array
-    before: list[tuple[int, int]]  # separator and index; BEFORE for the first
-    group: list[JoinedMoves | None]
+    low: int
+    high: int
+    work: int
+    begin: int
+    number: int
+    group: JoinedMoves | None
 
 
 class PlacedChains:
@@ -85,91 +90,77 @@ class PlacedChains:
             for numbers, _ in (group for same in groups_from.values() for group in same):
                 largest = max(largest, *numbers[PEAK + 1 :])
         self._kind = ranges.number_type(8 * largest * len(self.sizes))  # MACs add up
-        self._open: dict[int, list[tuple[_Extensions, int, Sequence[JoinedMoves | None]]]] = {}
-        self._known: dict[int, _Ranges] = {}
+        self._extended: dict[int, list[_PartialChain]] = {}
+        self._undominated: dict[int, list[_PartialChain]] = {}
         last = len(self.sizes) - 1
         self._begin()
         for cut in range(last):
-            self._known[cut] = kept = self._kept(cut)
+            self._undominated[cut] = chains = self._undominated_at(cut)
             for end, groups in self.groups.get((cut, False), {}).items():
                 self._stop.look()
-                self._extend(cut, end, kept, groups)
-        self._known[last] = best = self._kept(last)
-        if not len(best.work):
-            return None
-        number = int(best.work.argmin())
-        return int(best.work[number]), self._chain(last, number)
+                self._extend(cut, end, chains, groups)
+        complete = self._undominated_at(last)
+        return (complete[0].work, self._groups_of(complete[0])) if complete else None
 
     def _begin(self) -> None:
         """Start with the input at any offset, or with its rows, consumed by groups or collected."""
-        zero, size = np.zeros(1, self._kind), self.sizes[0]
-        streamed = self.groups.get((0, True))
-        nothing = _Ranges(zero, zero, zero, [(BEFORE, 0)], [None])
-        if size <= self._cap:
-            # None: the input is whole from the start; (): a group without moves collects its rows.
-            whole = [None if streamed is None else ()]
-            self._add(BEFORE, 0, whole, [(zero, zero + self._cap - size, zero, zero, zero)])
+        size, streamed = self.sizes[0], self.groups.get((0, True))
+        if size <= self._cap and self._most_work > 0:
+            # (): a group without moves collects the rows of the input.
+            collected = None if streamed is None else ()
+            whole = _PartialChain(0, self._cap - size, 0, BEFORE, 0, collected)
+            self._extended[0] = [whole]
+        nothing = _PartialChain(0, 0, 0, BEFORE, 0, None)
         for end, groups in (streamed or {}).items():
-            self._extend(BEFORE, end, nothing, groups)
+            self._extend(BEFORE, end, [nothing], groups)
 
-    def _extend(self, begin: int, end: int, partial: _Ranges, groups: Sequence[Candidate]) -> None:
+    def _extend(
+        self, begin: int, end: int, chains: Sequence[_PartialChain], groups: Sequence[Candidate]
+    ) -> None:
         """Extend the partial chains to a separator by each group from there to a later separator."""
         fitting = [group for group in groups if group[0][PEAK] <= self._cap]
-        if fitting and len(partial.work):
-            source = 0 if begin == BEFORE else self.sizes[begin]
-            self._stop.spend(PAIRS_EFFORT + len(fitting) * len(partial.work) // PAIRS)
-            pairs = _GroupsAfterRanges(
-                self._cap, (source, self.sizes[end]), partial, fitting, self._kind
-            )
-            self._add(begin, end, [moves for _, moves in fitting], list(pairs.result_ranges()))
-
-    def _add(
-        self,
-        begin: int,
-        end: int,
-        groups: Sequence[JoinedMoves | None],
-        cases: Sequence[_Extensions],
-    ) -> None:
-        """Record the partial chains to `end` that have an offset, and fewer MACs than the limit."""
-        columns = [np.concatenate(column) for column in zip(*cases, strict=True)]
-        low, high, work, _, _ = columns
+        if not fitting or not chains:
+            return
+        sizes = 0 if begin == BEFORE else self.sizes[begin], self.sizes[end]
+        self._stop.spend(PAIRS_EFFORT + len(fitting) * len(chains) // PAIRS)
+        pairs = _GroupsAfterChains(self._cap, sizes, chains, fitting, self._kind)
+        columns = [np.concatenate(column) for column in zip(*pairs.result_ranges(), strict=True)]
+        low, high, work, *_ = columns
         fits = (low <= high) & (work < self._most_work)
-        fitting = tuple(column[fits] for column in columns)
-        self._open.setdefault(end, []).append((fitting, begin, groups))
+        self._extended.setdefault(end, []).extend(
+            _PartialChain(low, high, work, begin, number, fitting[group][1])
+            for low, high, work, group, number in zip(
+                *(column[fits].tolist() for column in columns), strict=True
+            )
+        )
 
-    def _kept(self, cut: int) -> _Ranges:
-        """The undominated partial chains: none has at most the MACs, and all offsets, of another."""
-        kept: list[tuple[int, int, int, tuple[int, int], JoinedMoves | None]] = []
-        candidates = [
-            (*numbers, begin, groups)
-            for extensions, begin, groups in self._open.pop(cut, [])
-            for numbers in zip(*(column.tolist() for column in extensions), strict=True)
-        ]
-        self._stop.spend(RANGE_EFFORT * len(candidates))
-        candidates.sort(key=lambda interval: (interval[2], interval[0] - interval[1]))
-        for low, high, work, group, number, begin, groups in candidates:
-            if any(kept_range[1] <= low and kept_range[2] >= high for kept_range in kept):
+    def _undominated_at(self, cut: int) -> list[_PartialChain]:
+        """The partial chains to a separator by MACs, at most MOST_RANGES, without dominated chains.
+
+        A chain is dominated if another has at most its MACs, and all its offsets.
+        """
+        undominated: list[_PartialChain] = []
+        extended = self._extended.pop(cut, [])
+        self._stop.spend(RANGE_EFFORT * len(extended))
+        for chain in sorted(extended, key=lambda chain: (chain.work, chain.low - chain.high)):
+            if any(kept.low <= chain.low and kept.high >= chain.high for kept in undominated):
                 continue
-            kept.append((work, low, high, (begin, number), groups[group]))
-            if len(kept) == MOST_RANGES:
+            undominated.append(chain)
+            if len(undominated) == MOST_RANGES:
                 break
-        columns = list(zip(*kept, strict=True)) or [()] * 5
-        work, low, high = (np.array(column, self._kind) for column in columns[:3])
-        return _Ranges(work, low, high, list(columns[3]), list(columns[4]))
+        return undominated
 
-    def _chain(self, cut: int, number: int) -> tuple[JoinedMoves, ...]:
-        groups: list[JoinedMoves] = []
-        while cut >= 0:
-            chain_at = self._known[cut]
-            group = chain_at.group[number]
-            if group is not None:
-                groups.append(group)
-            cut, number = chain_at.before[number]
-        return tuple(reversed(groups))
+    def _groups_of(self, chain: _PartialChain) -> tuple[JoinedMoves, ...]:
+        """Return the groups of a chain, in execution order."""
+        groups = [chain.group]
+        while chain.begin != BEFORE:
+            chain = self._undominated[chain.begin][chain.number]
+            groups.append(chain.group)
+        return tuple(group for group in reversed(groups) if group is not None)
 
 
-class _GroupsAfterRanges:
-    """All groups (rows) after all ranges of their input (columns), within an arena.
+class _GroupsAfterChains:
+    """All groups (rows) after all partial chains to their input (columns), within an arena.
 
     `pool`: staging buffers. `is_apart`: whether the candidate is several groups, executed sequentially
     (`GroupMove.in_turn`), which fit with the result at any offset. The layouts below are written from
@@ -180,21 +171,22 @@ class _GroupsAfterRanges:
         self,
         cap: int,
         sizes: tuple[int, int],
-        source: _Ranges,
+        chains: Sequence[_PartialChain],
         groups: Sequence[Candidate],
         kind: Any,
     ) -> None:
-        """Take the bytes of the input and of the result. kind: of numbers, as a NumPy dtype."""
+        """Set the bytes of the input and of the result. kind: of numbers, as a NumPy dtype."""
         self._cap = cap
         self._source, self._result = sizes
         needs = [numbers[PEAK + 1 :] for numbers, _ in groups]
         work, lines, self._pool, lead = np.array(needs, kind).T[:, :, None]
         self._inner = lines + self._pool
         self._lead = np.minimum(lead, self._result)
-        self._low, self._high = source.low[None, :], source.high[None, :]
+        self._low = np.array([[chain.low for chain in chains]], kind)
+        self._high = np.array([[chain.high for chain in chains]], kind)
         is_apart = [bool(moves) and bool(moves[0].in_turn) for _, moves in groups]
         self._is_apart = np.array(is_apart)[:, None]
-        self._work = work + source.work[None, :]
+        self._work = work + np.array([[chain.work for chain in chains]], kind)
 
     def result_ranges(self) -> Iterator[_Extensions]:
         """Yield the ranges of the results, layout by layout."""
