@@ -239,6 +239,14 @@ def test_fit_refuses_what_it_would_answer_wrongly(model, given, message):
     assert str(refusal.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    "given", [{"element_bytes": 0}, {"parameter_bytes": -1}, {"labels": (2, 0)}]
+)
+def test_alternatives_of_no_bytes_and_no_labels_are_refused(small, given):
+    with pytest.raises(InvalidArgument, match="expected 1 or more"):
+        planners.fit_with_alternatives(small, ram=600, **given)
+
+
 def test_a_library_needs_a_plan(model, tmp_path):
     with pytest.raises(InvalidArgument, match="write_library: plan is None; expected a Streaming"):
         planners.write_library(model, None, tmp_path / "library")

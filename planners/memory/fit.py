@@ -334,13 +334,8 @@ def _fit_in_memories(request: FitRequest, stop: Stop) -> Fit:
     table = request.table(network)
     plan = planned.plan or layer_by_layer(topological_order(network), table, budget=stop).plan
     name = TWO_MEMORIES if planned.plan else WHOLE_LAYERS
-    method = method_of(
-        name,
-        plan,
-        network,
-        planned.traffic.nanoseconds,
-        beside=request.beside,
-    )
+    time = planned.traffic.nanoseconds
+    method = method_of(name, plan, network, time, beside=request.beside)
     ends = _least_bytes(request, table)
     status, reason = (Status.FEASIBLE if planned.plan else Status.UNKNOWN), planned.reason
     home, beside = layout_of(memories).stack, request.beside
@@ -349,14 +344,7 @@ def _fit_in_memories(request: FitRequest, stop: Stop) -> Fit:
     elif home is not None and beside is not None and beside.bytes >= home.size:
         status = Status.INFEASIBLE
         reason = because(FitWhy.STACK, name=home.name, size=home.size, needed=beside.bytes)
-    return answer_about(
-        [method],
-        request,
-        status,
-        reason,
-        lower_bound=ends,
-        slow=planned.traffic,
-    )
+    return answer_about([method], request, status, reason, lower_bound=ends, slow=planned.traffic)
 
 
 def _planned_beside_stack(request: FitRequest, stop: Stop) -> PlanInMemories:
@@ -454,16 +442,14 @@ def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | No
     """
     lowest = min((method.mac_ratio for method in fitting), default=None)
     methods = [method for method in fitting if method.mac_ratio == lowest]
-    timed = [(method, method.nanoseconds) for method in methods if method.nanoseconds is not None]
+    timed = [method for method in methods if method.nanoseconds is not None]
     if timed and not is_limited:
-        balanced, _ = min(
-            timed, key=lambda timed_method: timed_method[0].ram_bytes * timed_method[1]
-        )
+        balanced = min(timed, key=lambda method: method.ram_bytes * (method.nanoseconds or 0))
         most_bytes = balanced.ram_bytes * (1 + NEARLY_AS_SMALL)
-        timed = [timed_method for timed_method in timed if timed_method[0].ram_bytes <= most_bytes]
+        timed = [method for method in timed if method.ram_bytes <= most_bytes]
     if timed:
-        most = min(time for _, time in timed) * (1 + NEARLY_AS_FAST)
-        methods = [method for method, time in timed if time <= most]
+        longest = min(method.nanoseconds or 0 for method in timed) * (1 + NEARLY_AS_FAST)
+        methods = [method for method in timed if (method.nanoseconds or 0) <= longest]
     return min(methods, key=lambda method: method.ram_bytes, default=None)
 
 

@@ -205,13 +205,12 @@ def few_orders(network: Network) -> Iterator[Network]:
 
     If they are many, yield its own order and two orders result by result, from the first and the last.
     """
-    ends = network.inputs, network.outputs
-    layers = [layer for layer in network.layers if layer not in ends[0] and layer not in ends[1]]
+    layers = [layer for layer in network.layers if not layer.is_end]
     ordered_layers = list(islice(_orders(layers), MOST_ORDERS + 1))
     if len(ordered_layers) > MOST_ORDERS:
         ordered_layers = [layers, _result_by_result(network), _result_by_result(network, -1)]
     for order in ordered_layers:
-        yield replace(network, layers=(*ends[0], *order, *ends[1]))
+        yield in_order(network, [layer.name for layer in order])
 
 
 def _result_by_result(network: Network, step: int = 1) -> list[Layer]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from cnn2csdf.network import Network
 from csdf.search.pareto import improving
@@ -65,7 +66,9 @@ def methods_of_orders(
     parts = layers_in_parts(network, rewritten.network)
     orders = _OrderSearches(rewritten, parts=parts)
     copied, ended_in_copies = orders.methods(stop.question(INPUTS_SHARE), known=methods)
-    methods = _of_both_orders(methods, [_with_spans(method, spans) for method in copied])
+    methods = _with_one_baseline_each(
+        [*methods, *(_with_spans(method, spans) for method in copied)]
+    )
     # The end of INPUTS_SHARE is no early end of the search.
     return methods, ended_in_copies if _is_cut_short(ended_in_copies) else ended
 
@@ -107,7 +110,8 @@ class _OrderSearches:
         except KeyboardInterrupt as end:
             ended = reason_of(end)
         searches = searches or [self._with_baselines(self._request.network, stop)]
-        return _of_all_orders(searches), ended
+        methods = [method for search in searches for method in search.methods]
+        return _with_one_baseline_each(methods), ended
 
     def _search_orders(
         self, searches: list[PlanSearch], stop: Stop, known: Sequence[FitMethod]
@@ -195,28 +199,21 @@ def _improve_stages(searches: Sequence[PlanSearch], stop: Stop) -> None:
     """
     if stop.effort_left is None:
         stop = stop.part(effort=STAGES_EFFORT)
-    pairs = [(search, method) for search in searches for method in search.methods]
-    front = improving(pairs, lambda pair: (pair[1].mac_ratio, pair[1].ram_bytes))
-    beyond = [pair for pair in pairs if pair[1].mac_ratio > front[-1][1].mac_ratio]
-    smallest_beyond = sorted(beyond, key=lambda pair: (pair[1].ram_bytes, pair[1].mac_ratio))[:1]
-    for search, method in (*front[:1], *reversed(front[1:]), *smallest_beyond):
-        search.improve(method, stop.part(share=0.5))
+    methods = [method for search in searches for method in search.methods]
+    search_of = {id(method): search for search in searches for method in search.methods}
+    front = improving(methods, lambda method: (method.mac_ratio, method.ram_bytes))
+    most_macs = max((method.mac_ratio for method in front), default=Fraction(0))
+    beyond = [method for method in methods if method.mac_ratio > most_macs]
+    smallest_beyond = sorted(beyond, key=lambda method: (method.ram_bytes, method.mac_ratio))[:1]
+    for method in (*front[:1], *reversed(front[1:]), *smallest_beyond):
+        search_of[id(method)].improve(method, stop.part(share=0.5))
 
 
-def _of_all_orders(searches: Sequence[PlanSearch]) -> list[FitMethod]:
-    """Return the plans of searches in several layer orders."""
-    methods: list[FitMethod] = []
-    for search in searches:
-        methods = _of_both_orders(methods, search.methods)
-    return methods
-
-
-def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:
-    """Return the plans of two layer orders; of each baseline only the plan with less RAM."""
-    plain: dict[str, FitMethod] = {}
-    for method in (*methods, *ordered):
+def _with_one_baseline_each(methods: Sequence[FitMethod]) -> list[FitMethod]:
+    """Return the plans of several layer orders; of each baseline only the plan with the least RAM."""
+    baselines: dict[str, FitMethod] = {}
+    for method in methods:
         if method.name in PLAIN:
-            best = plain.setdefault(method.name, method)
-            plain[method.name] = min(best, method, key=lambda plan: plan.ram_bytes)
-    searched = (method for method in (*methods, *ordered) if method.name not in PLAIN)
-    return [*plain.values(), *searched]
+            best = baselines.setdefault(method.name, method)
+            baselines[method.name] = min(best, method, key=lambda plan: plan.ram_bytes)
+    return [*baselines.values(), *(method for method in methods if method.name not in PLAIN)]

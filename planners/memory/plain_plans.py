@@ -198,12 +198,16 @@ def row_by_row(
     """
     moves = RowMoves(layer_order, table, granularity)
     is_single = is_streamed and not layer_order.others
-    plans: list[tuple[list[JoinedMoves], tuple[StreamingPlan, int]]] = []
-    for accumulates in (True, False):
-        groups = moves.plain(streams_all=is_streamed, accumulates=accumulates)
-        if not plans or groups != plans[0][0]:
-            plans.append((groups, bounded_plan(layer_order, table, groups, is_streamed=is_single)))
-    groups, (plan, least) = min(plans, key=lambda plan: plan[1][0].arena_bytes)
+    variants = [
+        moves.plain(streams_all=is_streamed, accumulates=accumulates)
+        for accumulates in (True, False)
+    ]
+    plans = [
+        (*bounded_plan(layer_order, table, groups, is_streamed=is_single), groups)
+        for number, groups in enumerate(variants)
+        if groups not in variants[:number]
+    ]
+    plan, least, groups = min(plans, key=lambda entry: entry[0].arena_bytes)
     stages = [stage for (move,) in groups for stage in move.stages]
     whole_network = table.group(stages, layer_order.at(0) if is_single else None)
     keeping = dict.fromkeys(whole_network.row_bytes, Keeping.RING)
@@ -378,62 +382,37 @@ def memory_comparison(
     by default those of the file. core: whose library the flash counts. budget: a stop, or seconds, for
     the search for offsets of whole tensors.
     """
-    if network.keeps_state:
-        return _stateful_comparison(network, durations, element_bytes, core, budget)
-    layer_order = topological_order(network)
-    outside = external_tensors(network, ROWS, EXTERNAL)
-    is_streamed = not layer_order.results & {layer_order.at(0), *layer_order.others}
-    resident, streamed = (
-        StageTable(network, element_bytes=element_bytes, outside=external)
-        for external in (frozenset(), outside)
-    )
-    works = [
+    row_granularity = WHOLE if network.keeps_state else granularity
+    whole_works, row_works = (
         [
             sum(actor.durations)
             for actor in lower(
-                network,
-                variant,
-                durations=durations(variant),
-                element_bytes=element_bytes,
+                network, variant, durations=durations(variant), element_bytes=element_bytes
             ).actors
         ]
-        for variant in (WHOLE, granularity)
-    ]
-    return MemoryComparison(
-        network=network,
-        element_bytes=element_bytes,
-        core=core,
-        whole=layer_by_layer(layer_order, resident, budget=budget),
-        rows=row_by_row(
+        for variant in (WHOLE, row_granularity)
+    )
+    if network.keeps_state:  # the only plan is layer by layer
+        whole = rows = stateful_plan(network, element_bytes=element_bytes, budget=budget)
+    else:
+        layer_order = topological_order(network)
+        resident = StageTable(network, element_bytes=element_bytes)
+        whole = layer_by_layer(layer_order, resident, budget=budget)
+        external = external_tensors(network, ROWS, EXTERNAL)
+        rows = row_by_row(
             layer_order,
-            streamed,
+            StageTable(network, element_bytes=element_bytes, outside=external),
             granularity,
-            is_streamed=is_streamed,
+            is_streamed=not network.results & {layer_order.at(0), *layer_order.others},
             is_searched=True,
             budget=budget,
-        ),
-        nanoseconds=(sum(works[0]), sum(works[1])),
-        pipelined=max(works[1]),
-    )
-
-
-def _stateful_comparison(
-    network: Network,
-    durations: Callable[[Granularity], Durations | None],
-    element_bytes: int | None,
-    core: str | None,
-    budget: Budget,
-) -> MemoryComparison:
-    """Return the comparison for a network with a state, whose only plan is layer by layer."""
-    stateful = stateful_plan(network, element_bytes=element_bytes, budget=budget)
-    graph = lower(network, WHOLE, durations=durations(WHOLE), element_bytes=element_bytes)
-    works = [sum(actor.durations) for actor in graph.actors]
+        )
     return MemoryComparison(
         network=network,
         element_bytes=element_bytes,
         core=core,
-        whole=stateful,
-        rows=stateful,
-        nanoseconds=(sum(works), sum(works)),
-        pipelined=max(works),
+        whole=whole,
+        rows=rows,
+        nanoseconds=(sum(whole_works), sum(row_works)),
+        pipelined=max(row_works),
     )

@@ -237,14 +237,14 @@ def with_states_apart(fits: Sequence[Fit], again: Replan | None = None) -> list[
     """
     if len(fits) < 2:
         return list(fits)
-    shown_methods = [fit.shown for fit in fits]
-    tops = [_top(method.plan) for method in shown_methods]
+    tops = [_top(fit.shown.plan) for fit in fits]
     states = [top + -top % ALIGNMENT for top in tops]
     if not any(states):
         return list(fits)
     answers, base, kept = [], 0, sum(states)
     largest = max(map(stack_and_reserve, fits))
-    for number, (fit, shown, state) in enumerate(zip(fits, shown_methods, states, strict=True)):
+    for number, fit in enumerate(fits):
+        shown, state = fit.shown, states[number]
         stack = largest - shown.stage_stack_bytes
         left = None if fit.ram is None else fit.ram - kept - stack
         transient = shown.with_state - _transient_begin(shown.plan)

@@ -145,7 +145,8 @@ def _knapsack(
             [*labels, *(label for label in extended if label[0] <= room)], lambda label: label[:2]
         )
         labels = labels[:: -(-len(labels) // MOST_LABELS)]
-    return min(labels, key=lambda label: label[1])[2]
+    _, _, states = min(labels, key=lambda label: label[1])
+    return states
 
 
 def _traffic(

@@ -272,8 +272,8 @@ class PlanTimes:
             tiles = self.tile_times.by_layer(TileRanges(table.network, stage))
             return {name: Fraction(time) for name, time in tiles.items()}
         if self._core is not None:
-            loops = stage_loops(table, stage, self._core.table)
-            parts = {name: self._of_loops(counts) for name, counts in loops.items()}
+            counts_of = stage_loops(table, stage, self._core.table)
+            parts = {name: self._of_loops(counts) for name, counts in counts_of.items()}
             parts[stage.result] += self._of_loops(group_loops(table, [stage]))
             return parts
         works = self._works(stage)
@@ -314,8 +314,8 @@ class PlanTimes:
         if stage.tiles is not None:
             return self.tile_times.of(TileRanges(table.network, stage))
         if self._core is not None:
-            loops = stage_loops(table, stage, self._core.table).values()
-            return ceil(self._of_loops(*loops, group_loops(table, [stage])))
+            counts_of = stage_loops(table, stage, self._core.table)
+            return ceil(self._of_loops(*counts_of.values(), group_loops(table, [stage])))
         network, geometry = table.network, table.geometry(stage)
         firings, work = geometry.firings.count, sum(self._works(stage).values(), Fraction(0))
         parameters = sum(
@@ -330,13 +330,13 @@ class PlanTimes:
 
     def _works(self, stage: Stage) -> dict[str, Fraction]:
         """The operations of each layer of a stage in a frame, including recomputed rows."""
-        network, ranges = self._table.network, self._table.geometry(stage).ranges
+        network, rows_of = self._table.network, self._table.geometry(stage).ranges
         works = {}
         for name in stage.layers:
             layer = network.layer(name)
             work = Fraction(work_of(layer, network.input_shapes(layer), self._work))
             if stage.mode is not Mode.ACCUMULATING:
-                work *= Fraction(sum(end - first for first, end in ranges[name]), layer.shape.rows)
+                work *= Fraction(sum(end - first for first, end in rows_of[name]), layer.shape.rows)
             works[name] = work
         return works
 
