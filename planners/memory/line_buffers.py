@@ -66,7 +66,8 @@ def kept_rows(
 
 def kept_places(stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
     """Return the size of each ring and line buffer along one axis: rows, or columns of strips."""
-    return _by_result(stages, keeping, _kinds_and_rows(FiringGroup(stages), stages, keeping)[1])
+    _, rows = _kinds_and_rows(FiringGroup(stages), stages, keeping)
+    return _by_result(stages, keeping, rows)
 
 
 def _kinds_and_rows(

@@ -36,7 +36,7 @@ ANY_BYTES = 2**62  # more than any arena has
 PLAN_EFFORT = 200  # microseconds of a typical machine for each stage of a plan
 
 
-ChainPlan = tuple[tuple[JoinedMoves, ...], StreamingPlan]  # a chain of groups and its plan
+Chain = tuple[JoinedMoves, ...]  # the groups of a plan
 
 
 class StageOrders:
@@ -49,68 +49,69 @@ class StageOrders:
         self._layer_order, self._table, self._is_streamed = layer_order, table, is_streamed
         self._stop, self._random = stop, Random(SEED)
 
-    def improve(self, chain: tuple[JoinedMoves, ...], plan: StreamingPlan) -> StreamingPlan:
+    def improve(self, chain: Chain, plan: StreamingPlan) -> StreamingPlan:
         """Return the smallest plan that local search finds from a plan of a chain, or the plan itself.
 
         After each local optimum the search restarts from a random order of the layers of one of the
         moves with the most live bytes, each layer a stage.
         """
-        best = self._local_optimum((chain, plan))
+        best_chain, best = self._local_optimum(chain, plan)
         for _ in range(RESTARTS):
-            indices = self._neediest(best)
+            indices = self._neediest(best_chain, best)
             if not indices or self._stop.is_over():
                 break
             index = group, move = self._random.choice(indices)
-            stages = self._restarted(best[0][group][move])
-            start = self._planned(_with_stages(best[0], index, stages), ANY_BYTES)
+            changed = _with_stages(best_chain, index, self._restarted(best_chain[group][move]))
+            start = self._planned(changed, ANY_BYTES)
             if start is not None:
-                best = min(best, self._local_optimum(start), key=_bytes)
-        return best[1]
+                optimum_chain, optimum = self._local_optimum(changed, start)
+                if _bytes(optimum) < _bytes(best):
+                    best_chain, best = optimum_chain, optimum
+        return best
 
-    def _local_optimum(self, best: ChainPlan) -> ChainPlan:
-        """Return the candidate after changes that do not raise its bytes, until many in a row fail."""
-        work, failures = best[1].multiply_accumulates, 0
+    def _local_optimum(self, chain: Chain, plan: StreamingPlan) -> tuple[Chain, StreamingPlan]:
+        """Return a chain and its plan after changes that do not raise its bytes, until many fail."""
+        work, failures = plan.multiply_accumulates, 0
         # By the stages of a rejected chain: the least `_bytes` that its plan can have. A plan that did
         # not get below a limit has at least that arena; a chain with more MACs is never accepted.
         rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}
-        while (indices := self._neediest(best)) and not self._stop.is_over():
-            largest = max(len(best[0][group][move].stages) for group, move in indices)
+        while (indices := self._neediest(chain, plan)) and not self._stop.is_over():
+            largest = max(len(chain[group][move].stages) for group, move in indices)
             failures += 1
             if failures > FAILURES_A_STAGE * largest:
                 break
             index = group, move = self._random.choice(indices)
-            stages = self._changed(best[0][group][move])
+            stages = self._changed(chain[group][move])
             if stages is None:
                 continue
-            changed = _with_stages(best[0], index, stages)
+            changed = _with_stages(chain, index, stages)
             key = tuple(move.stages for moves in changed for move in moves)
-            if rejected.get(key, _bytes(best)) > _bytes(best):
+            if rejected.get(key, _bytes(plan)) > _bytes(plan):
                 continue
-            below_bytes = best[1].arena_bytes + 1
+            below_bytes = plan.arena_bytes + 1
             candidate = self._planned(changed, below_bytes)
             if candidate is None:
                 rejected[key] = below_bytes, 0
-            elif candidate[1].multiply_accumulates > work:
+            elif candidate.multiply_accumulates > work:
                 rejected[key] = ANY_BYTES, 0
-            elif _bytes(candidate) > _bytes(best):
+            elif _bytes(candidate) > _bytes(plan):
                 rejected[key] = _bytes(candidate)
             else:
-                failures = 0 if _bytes(candidate) < _bytes(best) else failures
-                best = candidate
-        return best
+                failures = 0 if _bytes(candidate) < _bytes(plan) else failures
+                chain, plan = changed, candidate
+        return chain, plan
 
-    def _planned(self, chain: tuple[JoinedMoves, ...], below_bytes: int) -> ChainPlan | None:
-        """Return the chain with its plan; None if the plan does not have less than `below_bytes`."""
+    def _planned(self, chain: Chain, below_bytes: int) -> StreamingPlan | None:
+        """Return the plan of a chain; None if the plan does not have less than `below_bytes`."""
         count = sum(len(move.stages) for moves in chain for move in moves)
         self._stop.spend(PLAN_EFFORT * count)
-        plan = smaller_plan(
+        return smaller_plan(
             self._layer_order,
             self._table,
             chain,
             is_streamed=self._is_streamed,
             below_bytes=below_bytes,
         )
-        return None if plan is None else (chain, plan)
 
     def _restarted(self, move: GroupMove) -> tuple[Stage, ...]:
         """Return the stages of a move in a random order, with stages by rows split into layers."""
@@ -124,9 +125,8 @@ class StageOrders:
         order = random_order(_predecessors(pieces, self._table.network), self._random)
         return tuple(pieces[number] for number in order)
 
-    def _neediest(self, candidate: ChainPlan) -> list[tuple[int, int]]:
+    def _neediest(self, chain: Chain, plan: StreamingPlan) -> list[tuple[int, int]]:
         """Return the moves of several stages in the groups with the most live bytes: group and move."""
-        chain, plan = candidate
         live = _live_bytes(plan)
         results = {
             stage.result
@@ -186,9 +186,7 @@ def _is_by_rows(stage: Stage) -> bool:
     return stage.mode is Mode.ROWS and stage.channel_blocks == 1
 
 
-def _with_stages(
-    chain: tuple[JoinedMoves, ...], index: tuple[int, int], stages: tuple[Stage, ...]
-) -> tuple[JoinedMoves, ...]:
+def _with_stages(chain: Chain, index: tuple[int, int], stages: tuple[Stage, ...]) -> Chain:
     """Return the chain with other stages in one move."""
     group, move = index
     moves = list(chain[group])
@@ -196,9 +194,8 @@ def _with_stages(
     return (*chain[:group], tuple(moves), *chain[group + 1 :])
 
 
-def _bytes(candidate: ChainPlan) -> tuple[int, int]:
+def _bytes(plan: StreamingPlan) -> tuple[int, int]:
     """Return the bytes of the arena, and the maximum of live bytes of a group."""
-    plan = candidate[1]
     return plan.arena_bytes, max(_live_bytes(plan))
 
 
