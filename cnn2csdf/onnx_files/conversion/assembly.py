@@ -19,6 +19,9 @@ from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 
+# Nodes whose results have fractions, which ONNX drops if the operands are integers.
+WITH_FRACTIONS = frozenset({"Div", "ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"})
+
 
 class OnnxAssembly:
     """Turns nodes into layers, in execution order.
@@ -75,6 +78,8 @@ class OnnxAssembly:
         """
         inputs = (self.dynamic(node, 0),) if inputs is None else inputs
         target = Target(output or node.outputs[0], name or node.name, quantization)
+        if node.op_type in WITH_FRACTIONS and self.values.element(target.tensor).is_integer:
+            steps = (*steps, op.Activation(function="truncate"))
         if inputs and all(tensor in self._raised for tensor in inputs):
             raised_steps = [raised for step in steps if (raised := on_raised_lines(step))]
             if len(raised_steps) == len(steps):

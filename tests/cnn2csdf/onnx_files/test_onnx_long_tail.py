@@ -103,6 +103,18 @@ CASES = {
         # A remainder has the sign of the divisor: between -6 and 0, and 7 more is above zero.
         constants={"ten": scalar(10.0), "seven": ints(-7), "hundred": ints(100)},
     ),
+    "quotients and means of integers": graph_model(
+        [
+            node("Mul", ["x", "ten"], ["t"]),
+            node("Cast", ["t"], ["i"], to=TensorProto.INT64),
+            node("Div", ["i", "seven"], ["quotient"]),
+            node("ReduceMean", ["i"], ["mean"], axes=[1]),
+            node("Sub", ["quotient", "mean"], ["n"]),
+            node("Cast", ["n"], ["y"], to=TensorProto.FLOAT),
+        ],
+        inputs=MAP,
+        constants={"ten": scalar(10.0), "seven": ints(-7)},
+    ),
     "where with constants": graph_model(
         [
             node("Greater", ["x", "low"], ["c"]),

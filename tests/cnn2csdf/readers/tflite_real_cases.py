@@ -283,6 +283,9 @@ CASES = {
     "FLOOR_DIV of integers": two_operands(
         "FLOOR_DIV", np.floor_divide, of="int32", to="int32", zero_free=True
     ),
+    "DIV of integers": two_operands(
+        "DIV", lambda a, b: np.trunc(a / b), of="int32", to="int32", zero_free=True
+    ),
     "ATAN2": two_operands("ATAN2", np.arctan2),
     "FLOOR_MOD": two_operands("FLOOR_MOD", np.mod, zero_free=True),
     "SELECT": choice("SELECT"),
