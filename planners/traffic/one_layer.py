@@ -1,4 +1,4 @@
-"""Minimum DRAM traffic of one layer: search over loop nests, and lower bounds for any schedule.
+"""Minimum DRAM traffic of one layer: search over loop nests.
 
 planners.traffic.nest has the loop nests and their transfers. Nests with one level of tiles are searched
 first, with tiles of all sizes. If the best nest does not reach the lower bound, nests with two levels
@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from itertools import permutations, product
+from functools import cache
+from itertools import permutations
 from math import isqrt
 from typing import NamedTuple
 
@@ -48,13 +48,13 @@ from planners.traffic.footprints import (
     Numbers,
     Pair,
     all_input_reads,
-    all_touched,
     one_level,
     tile_sizes,
     tiles_of,
     two_levels,
     used_weights,
 )
+from planners.traffic.layer_bounds import lower_bounds
 from planners.traffic.nest import (
     AXES,
     MOVES,
@@ -62,7 +62,6 @@ from planners.traffic.nest import (
     Halo,
     LayerTraffic,
     LoopNest,
-    LowerBound,
     NestLoop,
     Order,
     Sizes,
@@ -79,8 +78,19 @@ BLOCK = 256  # options along an axis that are compared with the Pareto front at 
 # Work units: microseconds of a common machine, within 2x on resnet8, vgg16 and mobilenet_v2.
 NESTS_EFFORT = 400  # the best nest of a block of row options
 OPTIONS_EFFORT = 250  # the comparison of a block of options
-# The sliding loop along rows and along columns: none (0), output positions (1), kernel positions (2).
-SLIDES: tuple[Pair, ...] = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2))
+# Along a sliding loop only new input positions are loaded. At most one loop of a nest slides.
+NO_SLIDE, OUTPUT_SLIDE, KERNEL_SLIDE = (
+    0,
+    1,
+    2,
+)  # of an axis: none, output positions, kernel positions
+SLIDES: dict[Pair, NestLoop | None] = {  # of rows and of columns
+    (NO_SLIDE, NO_SLIDE): None,
+    (OUTPUT_SLIDE, NO_SLIDE): NestLoop.ROWS,
+    (KERNEL_SLIDE, NO_SLIDE): NestLoop.KERNEL_ROWS,
+    (NO_SLIDE, OUTPUT_SLIDE): NestLoop.COLUMNS,
+    (NO_SLIDE, KERNEL_SLIDE): NestLoop.KERNEL_COLUMNS,
+}
 
 ArrayTiles = tuple[Sizes, Sizes, Sizes]  # by Array, as in LoopNest
 Cuts = Callable[[int], tuple[Pair, ...]]  # `one_level` or `two_levels`: tile sizes for a length
@@ -157,7 +167,13 @@ def _coarsened(group: ConvolutionLoops, nest: LoopNest, room: int, sizes: ArrayB
         outer, inner = (nest.tiles[array][loop] for array in arrays_moved_by(nest.order, loop))
         has_many_sizes = loop in (NestLoop.FILTERS, NestLoop.CHANNELS)
         outer_sizes = tile_sizes(length) if has_many_sizes else (length, outer)
-        pairs = [(size, tile) for size in outer_sizes if size >= outer for tile in (size, inner)]
+        # Largest outer tile first, with an inner tile of the same size, then with that of the nest.
+        pairs = [
+            (new_outer, new_inner)
+            for new_outer in outer_sizes
+            if new_outer >= outer
+            for new_inner in (new_outer, inner)
+        ]
         for pair in pairs:
             larger = replace(nest, tiles=_with_tiles(nest.tiles, nest.order, {loop: pair}))
             traffic = transfers(group, larger)
@@ -211,7 +227,7 @@ class _Choice(NamedTuple):
     """An order of the arrays and a sliding loop, with the tiles to choose from."""
 
     order: Order
-    slides: Pair  # along rows, along columns
+    slides: Pair  # key of SLIDES
     filters: Sequence[LoopOption]
     channels: Sequence[LoopOption]
     rows: AxisOptions
@@ -221,14 +237,22 @@ class _Choice(NamedTuple):
 class NestSearches:
     """Searches for the nests of several layers, which share searches of equal groups and axes.
 
-    of_group: the search for a group of a layer; arguments as of NestSearch.
-
     A limit of steps counts shared steps once. Results are shared within this object only, so earlier
     calls have no effect on the reach of a limit.
     """
 
     def __init__(self) -> None:
-        self.of_group = cache(partial(NestSearch, along_axis=cache(AxisTiles)))
+        self._along_axis = cache(AxisTiles)
+        self._searches: dict[tuple[ConvolutionLoops, Halo, ArrayBytes], NestSearch] = {}
+
+    def of_group(
+        self, group: ConvolutionLoops, halo: Halo, sizes: ArrayBytes = ELEMENTS
+    ) -> NestSearch:
+        """Return the search for a group of a layer. sizes: bytes of the elements of each array."""
+        key = group, halo, sizes
+        if key not in self._searches:
+            self._searches[key] = NestSearch(group, halo, sizes, along_axis=self._along_axis)
+        return self._searches[key]
 
 
 class NestSearch:
@@ -238,7 +262,7 @@ class NestSearch:
         self,
         group: ConvolutionLoops,
         halo: Halo,
-        sizes: ArrayBytes = ELEMENTS,
+        sizes: ArrayBytes,
         *,
         along_axis: Callable[[ReceptiveField, Cuts], AxisTiles],
     ) -> None:
@@ -281,9 +305,10 @@ class NestSearch:
                 loop_options(order, loop, sizes[loop])
                 for loop in (NestLoop.FILTERS, NestLoop.CHANNELS)
             )
-            for slides in SLIDES if self._halo is Halo.CACHED else SLIDES[:1]:
+            for slides in SLIDES if self._halo is Halo.CACHED else [(NO_SLIDE, NO_SLIDE)]:
                 rows, columns = (
-                    axis.options(order, way, stop) for axis, way in zip(axes, slides, strict=True)
+                    axis.options(order, slide, stop)
+                    for axis, slide in zip(axes, slides, strict=True)
                 )
                 yield _Choice(order, slides, filters, channels, rows, columns)
 
@@ -338,11 +363,10 @@ def _nest(choice: _Choice, indices: Sequence[int]) -> LoopNest:
         tiles = axis.tiles[at].tolist()
         pairs |= {loops[0]: tiles[:2], loops[1]: tiles[2:]}
     one_element = (1,) * len(NestLoop)
-    sliding = [loops[way - 1] for way, loops in zip(choice.slides, AXES, strict=True) if way]
     return LoopNest(
         order=choice.order,
         tiles=_with_tiles((one_element, one_element, one_element), choice.order, pairs),
-        slides=sliding[0] if sliding else None,
+        slides=SLIDES[choice.slides],
     )
 
 
@@ -399,14 +423,14 @@ class AxisTiles:
         self._known: dict[tuple[Order, int], AxisOptions] = {}
         self._reads: tuple[Numbers, Numbers] | None = None
 
-    def options(self, order: Order, way: int, stop: Stop) -> AxisOptions:
+    def options(self, order: Order, slide: int, stop: Stop) -> AxisOptions:
         """Return the Pareto-optimal tiles for an order, without duplicates.
 
-        way: the sliding loop: none (0), output positions (1) or kernel positions (2). stop:
-        raises GaveUp once its work is spent.
+        slide: number of the sliding loop, as in SLIDES. Raises GaveUp once the work of the stop is
+        spent.
         """
-        if (order, way) not in self._known:
-            costs, tiles = self.every(order, way, stop)
+        if (order, slide) not in self._known:
+            costs, tiles = self.every(order, slide, stop)
             *_, input_reads, rounds_of_weights, rounds_of_output = costs.T
             keys = input_reads * rounds_of_weights * rounds_of_output, *costs.T, *tiles.T
             # In this order, an option is beaten by options before it only: by those of the front so
@@ -420,10 +444,10 @@ class AxisTiles:
                 block = block[~_is_beaten(costs[block], costs[front]).any(axis=1)]
                 by_earlier = np.tril(_is_beaten(costs[block], costs[block]), -1).any(axis=1)
                 front = np.append(front, block[~by_earlier])
-            self._known[order, way] = AxisOptions(costs[front], tiles[front])
-        return self._known[order, way]
+            self._known[order, slide] = AxisOptions(costs[front], tiles[front])
+        return self._known[order, slide]
 
-    def every(self, order: Order, way: int, budget: Budget = None) -> AxisOptions:
+    def every(self, order: Order, slide: int, budget: Budget = None) -> AxisOptions:
         """Return all tiles for an order, dominated tiles included."""
         if self._reads is None:
             self._reads = all_input_reads(
@@ -434,27 +458,29 @@ class AxisTiles:
         taps = _axis_loop_options(order, kernel_loop, self._kernel_tiles)
         # Cross product: each option of the output loop with each option of the kernel loop.
         outputs, taps = outputs.repeat(len(taps), axis=0), np.tile(taps, (len(outputs), 1))
-        *_, output_index, rounds_of_weights = outputs.T
-        *_, tap_index, rounds_of_output = taps.T
+        output_tiles, output_index, rounds_of_weights = outputs[:, :2], *outputs[:, 2:].T
+        tap_tiles, tap_index, rounds_of_output = taps[:, :2], *taps[:, 2:].T
         held_input, reads = (table[..., output_index, tap_index] for table in self._reads)
-        held_output = outputs[:, arrays_moved_by(order, output_loop).index(Array.OUTPUT)]
-        held_weights = taps[:, arrays_moved_by(order, kernel_loop).index(Array.WEIGHTS)]
+        held_output = output_tiles[:, arrays_moved_by(order, output_loop).index(Array.OUTPUT)]
+        held_weights = tap_tiles[:, arrays_moved_by(order, kernel_loop).index(Array.WEIGHTS)]
         costs = (
             *(held_output, held_weights, held_input),
-            *(reads[way], rounds_of_weights, rounds_of_output),
+            *(reads[slide], rounds_of_weights, rounds_of_output),
         )
-        return AxisOptions(np.stack(costs, axis=1), np.hstack([outputs[:, :2], taps[:, :2]]))
+        return AxisOptions(np.stack(costs, axis=1), np.hstack([output_tiles, tap_tiles]))
 
 
 def _axis_loop_options(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
-    """Options of one loop, (N, 4): tile sizes of its two arrays, index of the input tile, rounds.
+    """Options of one loop, (N, 4): outer and inner tile size, index of the input tile, rounds.
 
-    pairs: the tile sizes to search, first the length of the loop twice. The index is the position in
-    `pairs` of the tiles that the input has. Rounds: as in LoopOption.
+    pairs: the tile sizes to search, first the length of the loop twice. The tiles are those of the two
+    arrays that the loop moves. The index is the position in `pairs` of the tiles that the input has.
+    Rounds: as in LoopOption.
     """
     (length, _), around = pairs[0], bands_around(order, loop)
     index_of = {pair: index for index, pair in enumerate(pairs)}
-    is_input_inner = arrays_moved_by(order, loop)[1] is Array.INPUT
+    _, inner_array = arrays_moved_by(order, loop)
+    is_input_inner = inner_array is Array.INPUT
     options = pairs
     if around < 2 and not is_input_inner:
         # Inner tiles do not overlap, and no third array is inside them: their size saves nothing.
@@ -474,134 +500,3 @@ def _is_beaten(options: Numbers, rivals: Numbers) -> npt.NDArray[np.bool_]:
     for left, right in zip(options.T, rivals.T, strict=True):
         beaten &= left[:, None] >= right
     return beaten
-
-
-COMPULSORY = "compulsory"
-COMMUNICATION = "communication"
-SCALE = 1024  # square roots are scaled before they are rounded: an error below 0.1%
-
-
-def lower_bounds(
-    convolution: ConvolutionLoops, *, buffer_bytes: int, element_bytes: int | ArrayBytes
-) -> tuple[LowerBound, ...]:
-    """Return lower bounds on the bytes moved between the buffer and DRAM.
-
-    They hold for all schedules that do each multiplication once, with its three operands in the
-    buffer, adding into the output element itself; sums that leave the buffer are written, and
-    read again later. Groups share no element, so the bounds of one group, with the entire buffer,
-    add up. With elements of several sizes, the buffer holds at most as many elements as of the
-    smallest size; each element that moves takes the smallest size, and larger elements take the
-    rest at least once each.
-    """
-    group, sizes = group_of(convolution), array_bytes(element_bytes)
-    elements, minimum = array_elements(group), min(sizes)
-    compulsory = sum(count * size for count, size in zip(elements, sizes, strict=True))
-    remainder = compulsory - minimum * sum(elements)
-    communication = communication_elements(group, buffer_bytes // minimum) * minimum + remainder
-    return (
-        LowerBound(name=COMPULSORY, bytes=compulsory * convolution.groups),
-        LowerBound(name=COMMUNICATION, bytes=communication * convolution.groups),
-    )
-
-
-def array_elements(group: ConvolutionLoops) -> tuple[int, int, int]:
-    """Return the elements of input and weights that any multiplication reads, and of the output."""
-    rows, columns = axes_of(group)
-    input_elements = group.channels * all_touched(rows) * all_touched(columns)
-    return input_elements, used_weights(group), group.output_elements
-
-
-def communication_elements(group: ConvolutionLoops, room: int) -> int:
-    """Return a lower bound on the elements one group moves through a buffer of M = `room` elements.
-
-    1. Reads R: each output counts a free read of zero when its sum begins. The group moves
-       R - outputs + writes >= R elements, as each output is written. Cut a schedule into segments of T
-       reads; the last segment has t <= T.
-    2. A segment uses i inputs, w weights and o outputs, held at its start or read in it:
-       i + w + o <= M + T, and i + w + o <= T in the first segment, whose buffer begins empty.
-    3. Class k: the input rows and columns of one residue modulo the stride, the weights that read
-       them, and their multiplications. An input element has at most r_k positions in the unfolded
-       input. Two of an output, a weight and an unfolded position determine a multiplication, so m_k
-       multiplications of a segment need i_k inputs and w_k weights of the class with
-       m_k <= sqrt(r_k i_k * w_k * o)                                   (Loomis, Whitney).
-    4. Weight of multiplications: the sum of m_k / sqrt(r_k) over the classes. In a segment it is
-       sum of sqrt(i_k w_k o) <= sqrt(i w o) <= F(i + w + o)            (Cauchy, Schwarz),
-       where F(n), `_maximum_weight`, is the maximum of sqrt(i w o) for a sum of n.
-    5. A schedule of s > 1 segments has (s - 1) T + t reads, and a weight of at most
-       F(T) + (s - 2) F(M + T) + F(M + t). `_reads` is the minimum of these reads for the weight of all
-       multiplications.
-    This holds for each T; several are tried. T = 2 M gives about 2 m / sqrt(r M) for m multiplications
-    of one class; for a matrix product r is 1, and no larger constant than 2 holds.
-    Source: Irony, Toledo, Tiskin, J. Parallel Distrib. Comput. 64(9), 2004 (segments); Smith et
-    al., A Tight I/O Lower Bound for Matrix Multiplication, arXiv 1702.02017 (reads alone, constant
-    2); Demmel, Dinh, Communication-Optimal Convolutional Neural Nets, arXiv 1802.06905, and Chen et
-    al., Communication Lower Bound in Convolution Accelerators, HPCA 2020 (reuse of windows).
-    """
-    filters = group.filters * group.channels
-    weight = sum(
-        isqrt((SCALE * filters * down * across) ** 2 // (down_reuse * across_reuse))
-        for (down, down_reuse), (across, across_reuse) in product(*map(_classes, axes_of(group)))
-    )
-    limits = sorted(array_elements(group))
-    segments = [sum(limits), *(max(1, room * part // 8) for part in range(1, 49))]
-    return max(_reads(weight, limits, room=room, segment=segment) for segment in segments)
-
-
-def _classes(axis: ReceptiveField) -> list[tuple[int, int]]:
-    """For each residue class modulo the stride: its pairs of output and kernel, its maximum reuse.
-
-    The reuse of an input position is the number of pairs that read the position.
-    """
-    reads_by_class: dict[int, dict[int, int]] = {}
-    for output, tap in product(range(axis.outputs), range(axis.kernel)):
-        position = axis.stride * output + axis.dilation * tap - axis.padding
-        if 0 <= position < axis.inputs:
-            reads_of_class = reads_by_class.setdefault(axis.dilation * tap % axis.stride, {})
-            reads_of_class[position] = reads_of_class.get(position, 0) + 1
-    return [(sum(count.values()), max(count.values())) for count in reads_by_class.values()]
-
-
-def _reads(weight: int, limits: Sequence[int], *, room: int, segment: int) -> int:
-    """Minimum reads of a schedule for multiplications of this weight; segment: reads of a segment.
-
-    limits: elements of the three arrays, in ascending order. room: elements of the buffer.
-    """
-    after_first = weight - _maximum_weight(segment, limits)
-    if after_first <= 0:
-        return _minimum_reads(weight, limits, held=0, segment=segment)
-    weight_per_segment = _maximum_weight(room + segment, limits)
-    # The last segment has a weight from 1 to `weight_per_segment`; those between are complete.
-    between = (after_first - 1) // weight_per_segment
-    last_weight = after_first - between * weight_per_segment
-    last_reads = _minimum_reads(last_weight, limits, held=room, segment=segment)
-    return segment * (1 + between) + last_reads
-
-
-def _minimum_reads(weight: int, limits: Sequence[int], *, held: int, segment: int) -> int:
-    """Minimum reads, up to one segment, that allow multiplications of this weight.
-
-    held: elements in the buffer before the segment.
-    """
-    low, high = 0, segment
-    # Bisection by hand: `bisect` accepts ranges up to 2^63 only.
-    while low < high:
-        reads = (low + high) // 2
-        if _maximum_weight(held + reads, limits) < weight:
-            low = reads + 1
-        else:
-            high = reads
-    return low
-
-
-def _maximum_weight(elements: int, limits: Sequence[int]) -> int:
-    """Upper bound on the scaled weight of a segment that uses this many elements, rounded up.
-
-    The product of three numbers of a given sum, each at most its limit, is largest if they are as
-    equal as the limits (in ascending order) allow.
-    """
-    product_of_counts, remaining = 1, elements
-    for index, limit in enumerate(limits):
-        count = min(limit, remaining // (len(limits) - index))
-        product_of_counts *= count
-        remaining -= count
-    return isqrt(SCALE**2 * product_of_counts) + 1

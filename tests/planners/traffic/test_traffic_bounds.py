@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from planners.traffic.convolution import ConvolutionLoops
-from planners.traffic.one_layer import COMMUNICATION, COMPULSORY, lower_bounds, minimum_traffic
+from planners.traffic.layer_bounds import COMMUNICATION, COMPULSORY, lower_bounds
+from planners.traffic.one_layer import minimum_traffic
 from tests.planners.traffic.layers import published_layer, random_convolution
 
 
