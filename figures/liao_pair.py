@@ -88,7 +88,7 @@ def two_tiles(halo: tuple, input_halo: tuple, kept: tuple[int, ...] = ()) -> Fus
             tiles=(1, 2),
             halo=halo,
             input_halo=input_halo,
-            kept_weights=kept,
+            stationary_bytes=kept,
         )
     )
 

@@ -50,7 +50,7 @@ from planners.traffic.fused.bounds import group_traffic_bound
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import RELOADED, SPILLED, FusedSchedule
 from planners.traffic.fused.search import grids
-from planners.traffic.fused.stages import TraversalStep, groups_of
+from planners.traffic.fused.stages import TrafficStage, groups_of
 from planners.traffic.nest import Halo
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, stage_alone
 
@@ -206,7 +206,7 @@ class PublishedSearch(NetworkSearch):
         super().__init__(network, element_bytes)
         self._pairs: dict[tuple[FusedGroup, int], PairTraffic | None] = {}
 
-    def _alone(self, stage: TraversalStep, buffer_bytes: int, stop: Stop) -> GroupTraffic:
+    def _alone(self, stage: TrafficStage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
         alone = stage_alone(stage, buffer_bytes, stop, halo=Halo.RELOADED, searches=self._nests)
         if alone.layer is None:
             return alone

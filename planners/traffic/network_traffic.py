@@ -25,7 +25,7 @@ from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.traffic.convolution import ArrayBytes
 from planners.traffic.fused.bounds import network_traffic_bound, seen_elements, stage_traffic_bound
 from planners.traffic.fused.search import GroupSearch
-from planners.traffic.fused.stages import TraversalStep, groups_of, stages_of
+from planners.traffic.fused.stages import TrafficStage, groups_of, stages_of
 from planners.traffic.nest import Halo, LayerTraffic, listing
 from planners.traffic.one_layer import MOST_PAIRS, NestSearches, check_lengths, minimum_traffic
 
@@ -186,7 +186,7 @@ class NetworkSearch:
                 ended = reason_of(end)
         return groups, ended
 
-    def _alone(self, stage: TraversalStep, buffer_bytes: int, stop: Stop) -> GroupTraffic:
+    def _alone(self, stage: TrafficStage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
         """The minimum traffic of a stage; PublishedSearch counts otherwise."""
         return stage_alone(stage, buffer_bytes, stop, searches=self._nests)
 
@@ -261,7 +261,7 @@ class GroupTraffic:
     buffer (layer). layer, fused: its schedule; both None if its input and output only stream.
     """
 
-    stages: tuple[TraversalStep, ...]
+    stages: tuple[TrafficStage, ...]
     input_bytes: int
     weight_bytes: int
     output_bytes: int
@@ -305,7 +305,7 @@ class GroupTraffic:
 
 
 def stage_alone(
-    stage: TraversalStep,
+    stage: TrafficStage,
     buffer_bytes: int,
     budget: Budget = None,
     *,
@@ -358,7 +358,7 @@ def stage_alone(
     )
 
 
-def _streamed(stage: TraversalStep, reads: int, held: int) -> GroupTraffic:
+def _streamed(stage: TrafficStage, reads: int, held: int) -> GroupTraffic:
     """The traffic of a stage in a single pass. reads: bytes of inputs; held: bytes in the buffer."""
     return GroupTraffic(
         stages=(stage,),
@@ -370,7 +370,7 @@ def _streamed(stage: TraversalStep, reads: int, held: int) -> GroupTraffic:
     )
 
 
-def _held_by_window(stage: TraversalStep) -> int:
+def _held_by_window(stage: TrafficStage) -> int:
     """Return the minimum bytes of windows over one map, and of one row of the widest operand.
 
     Either the rows under a window are in the buffer, with a row of the result; or all rows of the

@@ -26,7 +26,7 @@ from planners.traffic.fused.schedule import (
     SPILLED,
     FusedSchedule,
     Halos,
-    Hold,
+    MapsPerPass,
 )
 
 Array = np.ndarray[Any, Any]
@@ -84,7 +84,7 @@ class _Run:
             for one, size in zip(group.layers, sizes[1:], strict=True)
         ]
         self.ends, self.last_readers = group.ends, group.last_readers
-        self.kept = schedule.kept_weights or (0,) * group.length
+        self.kept = schedule.stationary_bytes or (0,) * group.length
         self.loaded = [False] * group.length
         self.present = 0
         self.peak = 0
@@ -148,7 +148,7 @@ class _Run:
     def run_tile(self, number: int) -> None:
         """Run one tile."""
         tile = self.tiles[number]
-        if self.schedule.hold is Hold.ONE_MAP:
+        if self.schedule.maps_per_pass is MapsPerPass.ONE:
             self._run_by_map(tile)
             return
         for layer in range(self.group.length):

@@ -30,7 +30,7 @@ from planners.traffic.fused.axis_cuts import (
     weights_of,
 )
 from planners.traffic.fused.group import FusedGroup, FusedLayer
-from planners.traffic.fused.schedule import CACHED, RELOADED, SPILLED, FusedSchedule, Hold
+from planners.traffic.fused.schedule import CACHED, RELOADED, SPILLED, FusedSchedule, MapsPerPass
 from planners.traffic.nest import Halo
 
 
@@ -90,7 +90,7 @@ def moved(schedule: FusedSchedule, tables: CutTables) -> DramTraffic:
     )
     written, read = _halo(schedule, tables, outer, inner)
     # Each tile loads all weights; stationary weights are loaded once.
-    stationary = sum(schedule.kept_weights)
+    stationary = sum(schedule.stationary_bytes)
     return DramTraffic(
         input=tables.position_bytes[0] * outer[0].computed * inner[0].computed + operand_bytes,
         weights=schedule.count * sum(tables.weights) - (schedule.count - 1) * stationary,
@@ -193,7 +193,7 @@ def peak_bytes_by_layer(
 def _tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[WorkingBytes]]:
     """Working bytes of every layer, for each tile whose profiles differ from earlier tiles."""
     outer_axis, inner_axis = axes_of(schedule)
-    steps = _one_map_steps if schedule.hold is Hold.ONE_MAP else _all_maps_steps
+    steps = _one_map_steps if schedule.maps_per_pass is MapsPerPass.ONE else _all_maps_steps
     for outer in tables.outer_profiles(*outer_axis):
         for inner in tables.inner_profiles(*inner_axis):
             yield steps(tables, _Tile(schedule, outer, inner))

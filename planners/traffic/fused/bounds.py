@@ -22,7 +22,7 @@ from planners.traffic.fused.group import (
     union,
 )
 from planners.traffic.fused.reading import all_elements, elements_read, parameters_read
-from planners.traffic.fused.stages import TraversalStep, operand_numbers
+from planners.traffic.fused.stages import TrafficStage, operand_numbers
 
 
 def group_traffic_bound(group: FusedGroup) -> int:
@@ -87,7 +87,7 @@ def _readers_of_operands(group: FusedGroup) -> dict[int, list[tuple[int, int]]]:
     return readers
 
 
-def stage_traffic_bound(stage: TraversalStep) -> tuple[int, int]:
+def stage_traffic_bound(stage: TrafficStage) -> tuple[int, int]:
     """Return a lower bound in bytes for one stage, and the share of operands from DRAM in it.
 
     The rule is that of a group, with the entire output of the stage needed.
@@ -120,7 +120,7 @@ def _seen_positions(reach: ReceptiveField) -> int:
 
 
 def network_traffic_bound(
-    network: Network, stages: Sequence[TraversalStep], sizes: ElementSizes
+    network: Network, stages: Sequence[TrafficStage], sizes: ElementSizes
 ) -> int:
     """Return a lower bound in bytes for a network: its inputs, weights and results, once each.
 

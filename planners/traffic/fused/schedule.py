@@ -1,9 +1,12 @@
 """Schedules of a fused group: tiling, treatment of halos, maps per pass, stationary weights.
 
-The results of the group are cut into even tiles along rows and columns. The tiles are executed
-sequentially, and within a tile the layers. Of each map a tile computes the rectangle that the layers
-reading it need, in all feature maps, and leaves it in the buffer. The windows of adjacent tiles overlap
-in a halo: it is cached in the buffer, spilled to DRAM and read back, or recomputed.
+The results of the group are cut into even tiles along rows and columns: 2x3 tiles are two ranges of
+rows by three ranges of columns. The tiles are executed one after another along the inner axis, and
+along the outer axis when a range of it is complete. Within a tile the layers are executed one after
+another. Of each map a tile computes the rectangle that the layers reading it need, and leaves it in
+the buffer. The rectangles of adjacent tiles overlap in a halo: with 3x3 windows and a padding of 1,
+2 tiles of 8 rows need rows 0 to 8 and 7 to 15 of the map before, so rows 7 and 8 are the halo. A halo
+is cached in the buffer for the next tile, spilled to DRAM and read back, or recomputed.
 """
 
 from __future__ import annotations
@@ -29,11 +32,11 @@ MAP_HALOS: tuple[Halos, ...] = (
 INPUT_HALOS: tuple[Halos, ...] = ((CACHED, CACHED), (RELOADED, CACHED), (RELOADED, RELOADED))
 
 
-class Hold(Enum):
-    """Granularity of execution within a tile."""
+class MapsPerPass(Enum):
+    """How many feature maps pass through the layers of a tile at a time."""
 
-    ALL_MAPS = "all maps"  # layer by layer, all feature maps of a layer at a time
-    ONE_MAP = "one map"  # all layers for one feature map, then the next; input and output stay
+    ALL = "all maps"  # layer by layer, all feature maps of a layer
+    ONE = "one map"  # all layers for one feature map, then the next; input and output stay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +45,10 @@ class FusedSchedule:
 
     group: the layers.
     tiles: numbers of tiles along rows, along columns.
-    columns_first: whether tiles run from left to right first (rows are then the outer axis).
-    halo: treatment of halos of computed maps.
-    input_halo: treatment of halos of the input.
-    hold: all feature maps at a time, or one.
-    kept_weights: for each layer, the bytes of weights that stay in the buffer for all tiles; the
+    columns_first: whether tiles run from left to right first (columns are then the inner axis).
+    halo: treatment of halos of computed maps, along the outer and the inner axis.
+    input_halo: treatment of halos of the input, likewise.
+    stationary_bytes: for each layer, the bytes of weights that stay in the buffer for all tiles; the
     remaining weights are loaded once per tile. By default none stay.
     """
 
@@ -55,8 +57,8 @@ class FusedSchedule:
     columns_first: bool = True
     halo: Halos = (CACHED, CACHED)
     input_halo: Halos = (CACHED, CACHED)
-    hold: Hold = Hold.ALL_MAPS
-    kept_weights: tuple[int, ...] = ()
+    maps_per_pass: MapsPerPass = MapsPerPass.ALL
+    stationary_bytes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _, rows, columns = self.group.dims(self.group.length)
@@ -66,18 +68,18 @@ class FusedSchedule:
             )
         if self.halo not in MAP_HALOS or self.input_halo not in INPUT_HALOS:
             raise InvalidPlan(f"no schedule has halo {self.halo}, {self.input_halo}")
-        if self.hold is Hold.ONE_MAP and not can_hold_one_map(self.group):
+        if self.maps_per_pass is MapsPerPass.ONE and not can_hold_one_map(self.group):
             raise InvalidPlan("one map at a time: all layers between first and last keep to a map")
-        if self.kept_weights and len(self.kept_weights) != self.group.length:
+        if self.stationary_bytes and len(self.stationary_bytes) != self.group.length:
             raise InvalidPlan(
-                f"kept weights of {counted(len(self.kept_weights), 'layer')}, of a group of "
+                f"kept weights of {counted(len(self.stationary_bytes), 'layer')}, of a group of "
                 f"{self.group.length}"
             )
 
     @property
-    def kept_elements(self) -> tuple[int, ...]:
+    def stationary_elements(self) -> tuple[int, ...]:
         """For each layer, the number of weights that stay in the buffer for all tiles."""
-        layers = zip(self.kept_weights, self.group.layers, strict=False)
+        layers = zip(self.stationary_bytes, self.group.layers, strict=False)
         return tuple(kept_bytes // layer.weight_bytes for kept_bytes, layer in layers)
 
     @property

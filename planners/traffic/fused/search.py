@@ -39,7 +39,7 @@ from planners.traffic.fused.schedule import (
     RELOADED,
     FusedSchedule,
     Halos,
-    Hold,
+    MapsPerPass,
     can_hold_one_map,
 )
 
@@ -66,7 +66,8 @@ def stationary_weights(
     tiles: number of tiles of the schedule.
     sizes: bytes per weight of each layer, each a divisor of the larger ones; by default 1.
 
-    The buffer holds the stationary weights and the working bytes of the layer that executes. The
+    The buffer holds the stationary weights and the working bytes of the layer that executes: `full` if
+    all its weights are stationary, else `streamed`, with room for the weights that each tile loads. The
     maximum of these working bytes is the level. At a level, each layer whose `streamed` bytes are above
     the level has all weights stationary; the weights of other layers fill the rest of the buffer. A
     stationary byte saves the same traffic in every layer, so the lowest level that fits is best. With
@@ -167,7 +168,7 @@ class GroupSearch:
                 total = candidate.maps_moved + self._weights + reloads * streamed_weights
                 if least_traffic is None or total < least_traffic:
                     least_traffic = total
-                    schedule = replace(candidate.schedule, kept_weights=stationary)
+                    schedule = replace(candidate.schedule, stationary_bytes=stationary)
         return None if schedule is None else answer_of(schedule, self._tables, self.bound)
 
     def could_fit(self, buffer: int) -> bool:
@@ -192,9 +193,10 @@ class GroupSearch:
 
     def _could_be_less(self, tiles: Tiles, room: int, traffic: int | None) -> bool:
         """Whether a schedule with these tiles and this room for weights could move fewer bytes."""
-        if room < 0 or traffic is None:
-            return room >= 0
-        return self.bound - self._weights + self._least_weights(tiles, room) < traffic
+        if room < 0:
+            return False
+        least_traffic = self.bound - self._weights + self._least_weights(tiles, room)
+        return traffic is None or least_traffic < traffic
 
     def _least_weights(self, tiles: Tiles, room: int) -> int:
         """Minimum traffic of weights with these tiles and this room for stationary weights."""
@@ -224,7 +226,7 @@ def answer_of(
     tables, bound: `CutTables` and `group_traffic_bound` of the group, if known.
     """
     tables = CutTables(schedule.group) if tables is None else tables
-    stationary = schedule.kept_weights or (0,) * schedule.group.length
+    stationary = schedule.stationary_bytes or (0,) * schedule.group.length
     peak = max(
         working_bytes.full if weight >= weights else working_bytes.streamed
         for working_bytes, weight, weights in zip(
@@ -259,19 +261,21 @@ def _schedules(group: FusedGroup, tiles: Tiles) -> Iterator[FusedSchedule]:
     cuts_both = all(is_cut)
     # An axis that is not cut is the outer axis, where its halo does not matter.
     orders = (True, False) if cuts_both else (is_cut[COLUMNS] or not is_cut[ROWS],)
-    holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
+    passes = tuple(MapsPerPass) if can_hold_one_map(group) else (MapsPerPass.ALL,)
     halos = [halo for halo in MAP_HALOS if cuts_both or halo[0] is halo[1]]
     input_halos = [halo for halo in INPUT_HALOS if cuts_both or halo[0] is halo[1]]
     if not any(is_cut):
         halos, input_halos = halos[:1], [(CACHED, CACHED), (RELOADED, RELOADED)]
-    for order, halo, input_halo, hold in product(orders, halos, input_halos, holds):
+    for columns_first, halo, input_halo, maps_per_pass in product(
+        orders, halos, input_halos, passes
+    ):
         yield FusedSchedule(
             group=group,
             tiles=tiles,
-            columns_first=order,
+            columns_first=columns_first,
             halo=halo,
             input_halo=input_halo,
-            hold=hold,
+            maps_per_pass=maps_per_pass,
         )
 
 
@@ -307,8 +311,8 @@ class FusedTraffic:
             "columns_first": schedule.columns_first,
             "halo": [halo.value for halo in schedule.halo],
             "input_halo": [halo.value for halo in schedule.input_halo],
-            "hold": schedule.hold.value,
-            "kept_weights": list(schedule.kept_elements),
+            "hold": schedule.maps_per_pass.value,
+            "kept_weights": list(schedule.stationary_elements),
             "multiply_accumulates": self.operations,
             "redundant_multiply_accumulates": self.operations - self.necessary,
         }
@@ -316,10 +320,10 @@ class FusedTraffic:
     def in_short(self) -> str:
         """Return the tiling, the treatment of halos and share of stationary weights, on one line."""
         schedule, weights = self.schedule, sum(weights_of(self.schedule.group))
-        maps_per_pass = ", map by map" if schedule.hold is Hold.ONE_MAP else ""
+        by_map = ", map by map" if schedule.maps_per_pass is MapsPerPass.ONE else ""
         if schedule.count == 1:
-            return f"one tile{maps_per_pass}"
-        stationary = sum(schedule.kept_weights)
+            return f"one tile{by_map}"
+        stationary = sum(schedule.stationary_bytes)
         share = (
             "all"
             if stationary == weights
@@ -328,8 +332,8 @@ class FusedTraffic:
             else "no"
         )
         return (
-            f"{schedule.tiles[0]}x{schedule.tiles[1]} tiles, halo {_halo(schedule.halo)}, "
-            f"input halo {_halo(schedule.input_halo)}, {share} weights stationary{maps_per_pass}"
+            f"{schedule.tiles[0]}x{schedule.tiles[1]} tiles, halo {_halos_in_words(schedule.halo)}, "
+            f"input halo {_halos_in_words(schedule.input_halo)}, {share} weights stationary{by_map}"
         )
 
     def listing(self, names: Sequence[str]) -> str:
@@ -343,7 +347,7 @@ class FusedTraffic:
         lines = [
             f"{stationary} of {weights // layer.weight_bytes} weights of {name} stationary"
             for stationary, weights, layer, name in zip(
-                schedule.kept_elements, tables.weights, group.layers, names, strict=False
+                schedule.stationary_elements, tables.weights, group.layers, names, strict=False
             )
             if stationary
         ]
@@ -352,8 +356,8 @@ class FusedTraffic:
         lines.append(
             f"for each of {rows}x{columns} tiles of the output, {order}" if is_cut else "one tile"
         )
-        sizes, outputs = list(_sizes(schedule, tables)), group.outputs
-        if schedule.hold is Hold.ONE_MAP:
+        sizes, outputs = list(_largest_tiles(schedule, tables)), group.outputs
+        if schedule.maps_per_pass is MapsPerPass.ONE:
             lines += [f"  load the input {sizes[0]}", f"  for each map of {names[0]}"]
             lines += [
                 f"    {name}: one map of {size}"
@@ -362,19 +366,19 @@ class FusedTraffic:
             lines += [f"    {names[-1]}: add it to all of {sizes[-1]}", "  write them"]
             return "\n".join(lines)
         lines += [
-            f"  {name}: {_reads(group, number, names)}"
+            f"  {name}: {_source_in_words(group, number, names)}"
             f"{'makes and writes' if number in outputs else 'makes'} {size}"
             for number, (name, size) in enumerate(zip(names, sizes[1:], strict=True), 1)
         ]
         return "\n".join(lines)
 
 
-def _halo(halo: Halos) -> str:
-    """The treatment of halos along both axes, in words."""
-    return " and ".join(dict.fromkeys(side.value for side in halo))
+def _halos_in_words(halos: Halos) -> str:
+    """The treatment of halos along both axes; one word if it is the same."""
+    return " and ".join(dict.fromkeys(halo.value for halo in halos))
 
 
-def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
+def _source_in_words(group: FusedGroup, number: int, names: Sequence[str]) -> str:
     """Words for where a layer reads its input; empty if that is the preceding layer's result."""
     source_maps = group.read_by(number)
     if number == 1:
@@ -386,7 +390,7 @@ def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
     return f"from {' and '.join(sources)}, "
 
 
-def _sizes(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:
+def _largest_tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:
     """The largest tile's feature maps x rows x columns, for each map."""
     cuts = {axis[0]: tables.cut(*axis) for axis in axes_of(schedule)}
     for number in range(tables.group.length + 1):

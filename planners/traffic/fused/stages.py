@@ -40,7 +40,7 @@ from planners.traffic.fused.reading import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TraversalStep:
+class TrafficStage:
     """A stage of a network: layers whose DRAM traffic is counted together.
 
     All stages:
@@ -97,7 +97,7 @@ class TraversalStep:
         return self.outputs * self.element_bytes
 
 
-def stages_of(network: Network, sizes: ElementSizes | None = None) -> tuple[TraversalStep, ...]:
+def stages_of(network: Network, sizes: ElementSizes | None = None) -> tuple[TrafficStage, ...]:
     """Return the stages in depth-first order: each after its inputs, long branches uninterrupted.
 
     sizes: bytes per element; by default one byte each, so that traffic counts elements.
@@ -108,10 +108,10 @@ def stages_of(network: Network, sizes: ElementSizes | None = None) -> tuple[Trav
     return tuple(_with_neighbours(network, stage, order, position) for stage in order)
 
 
-def _stages_by_name(network: Network, sizes: ElementSizes) -> dict[str, TraversalStep]:
+def _stages_by_name(network: Network, sizes: ElementSizes) -> dict[str, TrafficStage]:
     """All stages by their last layer, in the order of those layers."""
     consumers, depth = network.consumers, _depths(network)
-    stages: dict[str, TraversalStep] = {}
+    stages: dict[str, TrafficStage] = {}
     for layer in network.layers:
         if layer.is_end or layer.operator.is_view:
             continue
@@ -135,8 +135,8 @@ def _stages_by_name(network: Network, sizes: ElementSizes) -> dict[str, Traversa
 
 
 def _with_elementwise_layer(
-    stage: TraversalStep, layer: Layer, main_input: str, sizes: ElementSizes
-) -> TraversalStep:
+    stage: TrafficStage, layer: Layer, main_input: str, sizes: ElementSizes
+) -> TrafficStage:
     """The stage, extended by an elementwise layer on its result; other inputs become operands."""
     other_inputs = list(layer.inputs)
     other_inputs.remove(main_input)
@@ -173,14 +173,14 @@ def _runs_in_place(network: Network, layer: Layer) -> bool:
     return is_small and set(network.input_shapes(layer)) == {layer.shape}
 
 
-def _stage_of_layer(network: Network, layer: Layer, sizes: ElementSizes) -> TraversalStep:
+def _stage_of_layer(network: Network, layer: Layer, sizes: ElementSizes) -> TrafficStage:
     """The stage that begins with a layer that is not elementwise."""
     if window_of(network, layer) is not None:
         return _windowed_stage(network, layer, layer.inputs[0], sizes)
     parameters = sizes.of_parameters(layer)
     inputs = zip(layer.inputs, network.input_shapes(layer), strict=True)
     bytes_of_inputs = {name: shape.elements * sizes.of(name) for name, shape in inputs}
-    return TraversalStep(
+    return TrafficStage(
         layers=(layer.name,),
         source=layer.inputs[0],
         outputs=layer.shape.elements,
@@ -206,13 +206,13 @@ def _minimum_reads(network: Network, layer: Layer, parameters: int, sizes: Eleme
 
 def _windowed_stage(
     network: Network, layer: Layer, source: str, sizes: ElementSizes
-) -> TraversalStep:
+) -> TrafficStage:
     """The stage of a layer with a window; an elementwise layer has a window of one element."""
     window = window_of(network, layer)
     is_elementwise = window is None
     if window is None:
         window = fused_layer(network.layer(source).shape, layer.shape, op.Window(kernel=(1, 1)))
-    return TraversalStep(
+    return TrafficStage(
         layers=(layer.name,),
         source=source,
         source_bytes=sizes.of(source),
@@ -229,7 +229,7 @@ def _windowed_stage(
     )
 
 
-def _depth_first_order(network: Network, stages: Mapping[str, TraversalStep]) -> Iterator[str]:
+def _depth_first_order(network: Network, stages: Mapping[str, TrafficStage]) -> Iterator[str]:
     """Names of stages, each after the stages it reads; of joining branches the deepest comes last."""
     depth = _depths(network)
     visited: set[str] = set()
@@ -253,7 +253,7 @@ def _depth_first_order(network: Network, stages: Mapping[str, TraversalStep]) ->
         stack += [(source, False) for source in sorted(inputs, key=lambda source: -depth[source])]
 
 
-def _inputs_of(network: Network, stage: TraversalStep) -> tuple[str, ...]:
+def _inputs_of(network: Network, stage: TrafficStage) -> tuple[str, ...]:
     """The tensors that a stage reads."""
     if stage.window is None:
         return network.layer(stage.name).inputs
@@ -261,8 +261,8 @@ def _inputs_of(network: Network, stage: TraversalStep) -> tuple[str, ...]:
 
 
 def _with_neighbours(
-    network: Network, stage: TraversalStep, order: list[TraversalStep], position: Mapping[str, int]
-) -> TraversalStep:
+    network: Network, stage: TrafficStage, order: list[TrafficStage], position: Mapping[str, int]
+) -> TrafficStage:
     """The stage with the fields that depend on other stages: its sources, owners and readers."""
     stage_of = {name: stage for stage in order for name in stage.layers}
     reading_stages = [  # None for an output of the network
@@ -323,7 +323,7 @@ def _owners(network: Network, name: str) -> Iterator[str]:
 
 
 def operand_numbers(
-    stages: Sequence[TraversalStep], buffered: Collection[str]
+    stages: Sequence[TrafficStage], buffered: Collection[str]
 ) -> tuple[tuple[int, ...], ...]:
     """Return for each stage of a group the numbers of the operands that it reads from DRAM.
 
@@ -357,7 +357,7 @@ def _consumers(network: Network, name: str) -> Iterator[str]:
             yield consumer
 
 
-def groups_of(stages: Sequence[TraversalStep], first: int, end: int) -> Iterator[FusedGroup]:
+def groups_of(stages: Sequence[TrafficStage], first: int, end: int) -> Iterator[FusedGroup]:
     """Return the fused groups of stages [first, end): none, one, or two.
 
     There are two where a later stage reads the group's input once more, elementwise (a residual
@@ -409,7 +409,7 @@ def groups_of(stages: Sequence[TraversalStep], first: int, end: int) -> Iterator
 
 
 def _sources_in_group(
-    number_of: Mapping[str, int], stage: TraversalStep, start: TraversalStep
+    number_of: Mapping[str, int], stage: TrafficStage, start: TrafficStage
 ) -> tuple[int, ...]:
     """Numbers of the group's maps that a stage's window slides over; none if any lies outside."""
     unmatched, numbers = stage.sources, []
@@ -425,14 +425,14 @@ def _sources_in_group(
     return tuple(numbers)
 
 
-def _skips(members: Sequence[TraversalStep], number_of: Mapping[str, int]) -> Iterator[Skip]:
+def _skips(members: Sequence[TrafficStage], number_of: Mapping[str, int]) -> Iterator[Skip]:
     """Pairs (map, layer) of elementwise reads of the numbered tensors."""
     for number, stage in enumerate(members, 1):
         yield from ((number_of[name], number) for name in stage.operands if name in number_of)
 
 
 def _fused_layers(
-    members: Sequence[TraversalStep], buffered: Collection[str]
+    members: Sequence[TrafficStage], buffered: Collection[str]
 ) -> Iterator[FusedLayer]:
     """The windows of the stages, with the operands that are not in the buffer."""
     for stage in members:

@@ -12,7 +12,7 @@ from planners.traffic.fused.schedule import (
     INPUT_HALOS,
     MAP_HALOS,
     FusedSchedule,
-    Hold,
+    MapsPerPass,
     can_hold_one_map,
 )
 
@@ -174,15 +174,15 @@ def schedules(draw, of=groups):
     """Any schedule of any group, with any weights that stay."""
     group = draw(of())
     _, rows, columns = group.dims(group.length)
-    holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
+    passes = tuple(MapsPerPass) if can_hold_one_map(group) else (MapsPerPass.ALL,)
     return FusedSchedule(
         group=group,
         tiles=(draw(st.integers(1, min(rows, 4))), draw(st.integers(1, min(columns, 4)))),
         columns_first=draw(st.booleans()),
         halo=draw(st.sampled_from(MAP_HALOS)),
         input_halo=draw(st.sampled_from(INPUT_HALOS)),
-        hold=draw(st.sampled_from(holds)),
-        kept_weights=tuple(
+        maps_per_pass=draw(st.sampled_from(passes)),
+        stationary_bytes=tuple(
             draw(st.sampled_from((0, weights // 2, weights))) for weights in weights_of(group)
         ),
     )

@@ -14,7 +14,7 @@ from planners.traffic.fused.schedule import (
     RELOADED,
     SPILLED,
     FusedSchedule,
-    Hold,
+    MapsPerPass,
 )
 from planners.traffic.fused.search import GroupSearch, answer_of
 from tests.planners.traffic.fused.groups import branches, groups, layer, schedules, slides_pair
@@ -99,9 +99,9 @@ def test_schedules_that_cannot_be_are_refused():
     with pytest.raises(InvalidPlan, match="no schedule has halo"):
         FusedSchedule(group=group, halo=(CACHED, RECOMPUTED))
     with pytest.raises(InvalidPlan, match="one map at a time"):
-        FusedSchedule(group=group, hold=Hold.ONE_MAP)
+        FusedSchedule(group=group, maps_per_pass=MapsPerPass.ONE)
     with pytest.raises(InvalidPlan, match="kept weights of 1 layer,"):
-        FusedSchedule(group=group, kept_weights=(3,))
+        FusedSchedule(group=group, stationary_bytes=(3,))
 
 
 def test_groups_that_do_not_fit_together_are_refused():

@@ -19,7 +19,7 @@ from planners.traffic.fused.schedule import (
     INPUT_HALOS,
     MAP_HALOS,
     FusedSchedule,
-    Hold,
+    MapsPerPass,
     can_hold_one_map,
 )
 from planners.traffic.fused.search import (
@@ -76,10 +76,10 @@ def test_no_choice_keeps_more_weights(problem):
 
 def every_schedule(group):
     """Held, total, parts and weights that could still stay, of all schedules on the cuts looked at."""
-    holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
-    choices = product(grids(group), (True, False), MAP_HALOS, INPUT_HALOS, holds)
+    passes = tuple(MapsPerPass) if can_hold_one_map(group) else (MapsPerPass.ALL,)
+    choices = product(grids(group), (True, False), MAP_HALOS, INPUT_HALOS, passes)
     tables = CutTables(group)
-    for parts, order, halo, of_input, hold in choices:
+    for parts, order, halo, of_input, maps_per_pass in choices:
         for full in product((False, True), repeat=group.length):
             kept = [own if stays else 0 for own, stays in zip(weights_of(group), full, strict=True)]
             schedule = FusedSchedule(
@@ -88,8 +88,8 @@ def every_schedule(group):
                 columns_first=order,
                 halo=halo,
                 input_halo=of_input,
-                hold=hold,
-                kept_weights=tuple(kept),
+                maps_per_pass=maps_per_pass,
+                stationary_bytes=tuple(kept),
             )
             answer = answer_of(schedule, tables, 0)
             yield answer.held, answer.total, schedule.count, sum(weights_of(group)) - sum(kept)
@@ -153,7 +153,7 @@ def test_a_larger_buffer_never_moves_more(group, buffer):
 def test_no_schedule_needs_less_than_the_quick_bound(schedule):
     tables = CutTables(schedule.group)
     said = minimum_working_bytes(schedule.tiles, tables)
-    if schedule.hold is Hold.ALL_MAPS:
+    if schedule.maps_per_pass is MapsPerPass.ALL:
         assert said <= max(need.full for need in peak_bytes_by_layer(schedule, tables))
     # The finest cut needs least of all.
     finest = schedule.group.dims(schedule.group.length)[1:]

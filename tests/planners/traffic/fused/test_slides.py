@@ -63,6 +63,6 @@ def test_traffic_of_two_tiles(halo, extra):
 def test_five_parts_with_all_weights_in_the_buffer_move_nothing_twice():
     answer = GroupSearch(slides_pair()).best(BUFFER // BYTES)
     assert answer.total == answer.bound == 2 * MAP + WEIGHTS
-    assert sum(answer.schedule.kept_weights) == WEIGHTS
+    assert sum(answer.schedule.stationary_bytes) == WEIGHTS
     # Not with two parts: 29 columns and all weights are 710,656 bytes.
     assert (29 * 56 * 64 + WEIGHTS) * BYTES > BUFFER
