@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -56,16 +57,12 @@ from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, stage_
 
 
 class Tile(NamedTuple):
-    """Positions of one tile along one axis, as bit sets.
+    """Positions of one tile along one axis, as bit sets."""
 
-    read: of the input. intermediate: of I2, computed. output: of the output, computed. needed: of I2,
-    read by the second nest, with those computed for earlier tiles.
-    """
-
-    read: PositionSet
-    intermediate: PositionSet
-    output: PositionSet
-    needed: PositionSet
+    read: PositionSet  # of the input
+    intermediate: PositionSet  # of I2, computed by the first nest
+    output: PositionSet  # of the output, computed by the second nest
+    needed: PositionSet  # of I2, read by the second nest; some were computed for earlier tiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +149,7 @@ def pair_traffic(tables: CutTables, tiles: tuple[int, int]) -> PairTraffic:
 
 
 def _outputs(tables: CutTables) -> int:
-    """Bytes of outputs: the last one twice; I2 once, because its sums are complete in the buffer."""
+    """Bytes of results in DRAM: the last one twice; I2, if written, once, as its sums are complete."""
     group = tables.group
     return 2 * tables.outputs - sum(map(group.bytes, group.written))
 
@@ -165,17 +162,17 @@ def _held(tables: CutTables, tiles: tuple[int, int]) -> tuple[int, int]:
     first_bytes = first.filters // first.groups * first.weight_bytes + sum(first.bytes_by_operand)
     second_bytes = second.channels // second.groups * second.weight_bytes
     second_bytes += sum(second.bytes_by_operand)
-    nests = [0, 0]
+    first_held = second_held = 0
     for rows, columns in product(*map(set, axis_tiles(tables, tiles))):
-        # Numbers of positions in the plane.
+        # Positions of the tile's rectangle in each map.
         read, intermediate, output, needed = (
             row.bit_count() * column.bit_count() for row, column in zip(rows, columns, strict=True)
         )
         input_bytes = read * tables.group.input_bytes
         output_bytes = output * second.output_bytes
-        nests[0] = max(nests[0], position_bytes * intermediate + input_bytes + first_bytes)
-        nests[1] = max(nests[1], position_bytes * needed + output_bytes + second_bytes)
-    return nests[0], nests[1]
+        first_held = max(first_held, position_bytes * intermediate + input_bytes + first_bytes)
+        second_held = max(second_held, position_bytes * needed + output_bytes + second_bytes)
+    return first_held, second_held
 
 
 def axis_tiles(tables: CutTables, tiles: tuple[int, int]) -> Iterator[list[Tile]]:
@@ -185,7 +182,7 @@ def axis_tiles(tables: CutTables, tiles: tuple[int, int]) -> Iterator[list[Tile]
         yield [Tile(*sets) for sets in zip(*cut.computed, cut.needed[1], strict=True)]
 
 
-PAIR = 2
+PAIR = 2  # stages
 
 
 class PublishedWhy(Why):
@@ -204,7 +201,7 @@ class PublishedSearch(NetworkSearch):
 
     def __init__(self, network: Network, element_bytes: int | None) -> None:
         super().__init__(network, element_bytes)
-        self._pairs: dict[tuple[FusedGroup, int], PairTraffic | None] = {}
+        self._least_pair_traffic = cache(least_pair_traffic)
 
     def _alone(self, stage: TrafficStage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
         alone = stage_alone(stage, buffer_bytes, stop, halo=Halo.RELOADED, searches=self._nests)
@@ -222,15 +219,10 @@ class PublishedSearch(NetworkSearch):
     def _best_pair(self, end: int, buffer_bytes: int) -> PairTraffic | None:
         """The best tiling of the last two stages; None if they are no pair, or no tiling fits."""
         group = self._pair(end)
-        if group is None:
-            return None
-        key = group, buffer_bytes
-        if key not in self._pairs:
-            self._pairs[key] = least_pair_traffic(*key)
-        return self._pairs[key]
+        return None if group is None else self._least_pair_traffic(group, buffer_bytes)
 
     def _pair(self, end: int) -> FusedGroup | None:
-        """Two layers with weights; the second slides over the output of the first and nothing else."""
+        """The last two stages as a pair; None if they are not two layers with weights in a chain."""
         first, second = self.stages[end - PAIR : end]
         if first.convolution is None or second.convolution is None:
             return None
@@ -271,7 +263,7 @@ def nests(pair: PairTraffic, names: Sequence[str] = ("layer 1", "layer 2")) -> s
         if len(tiles) > SHOWN_TILES and 2 <= number < len(tiles) - 1:
             lines += ["..."] if number == 2 else []
             continue
-        lines += _of_tile(pair.group, names, number, rows, columns)
+        lines += _nests_of_tile(pair.group, names, number, rows, columns)
         if number + 1 < len(tiles):
             lines.append(
                 "what later tiles need of I2 is spilled to DRAM, and read back before their nest 2"
@@ -279,22 +271,27 @@ def nests(pair: PairTraffic, names: Sequence[str] = ("layer 1", "layer 2")) -> s
     return "\n".join(lines)
 
 
-def _of_tile(
+def _nests_of_tile(
     group: FusedGroup, names: Sequence[str], number: int, rows: Tile, columns: Tile
 ) -> Iterator[str]:
+    """The nests of the first and of the second layer for a tile. number: of the tile, from 0."""
     first, second = group.layers
+    channels = second.channels // second.groups
     yield f"nest {2 * number + 1}, {names[0]}, into the buffer"
     yield from _nest(
         first, rows.intermediate, columns.intermediate, steps=(first.filters, 1), held="I"
     )
     yield f"nest {2 * number + 2}, {names[1]}"
-    yield from _nest(second, rows.output, columns.output, steps=(1, second.channels), held="O")
+    yield from _nest(second, rows.output, columns.output, steps=(1, channels), held="O")
 
 
 def _nest(
     layer: FusedLayer, rows: PositionSet, columns: PositionSet, *, steps: tuple[int, int], held: str
 ) -> Iterator[str]:
-    """The loops of one nest; steps: of filters and of channels in the tile loops."""
+    """The loops of one nest.
+
+    steps: of filters and of channels in the tile loops. held: the map whose tile is in the buffer.
+    """
     statement = "I2 += I1 * W1" if held == "I" else "O += I2 * W2"
     loops = (
         f"mm = 1, {layer.filters + 1}, step {steps[0]}",
