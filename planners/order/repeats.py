@@ -1,10 +1,11 @@
 """Rematerialisation: repeated steps of minimum price for a peak within a limit, or of minimum peak.
 
 A list of runs is an order in which steps may occur several times; its price is that of all repetitions.
-First a greedy search repeats steps until a list is within a bound. Of all tensors that are live at the
-peak and not read there, it recomputes the tensor with the largest reduction of the bytes above the
-bound for its price. Then states are searched exactly (planners.order.repeat_states), and the greedy
-search is repeated with random weights. The lower bounds are knapsacks at the first run of each step.
+First a greedy search repeats steps until a list is within a bound on its bytes. The excess of a list is
+the sum of the bytes above the bound, over all runs. Of all tensors that are live at the peak and not
+read there, the search recomputes the tensor with the largest reduction of the excess for its price.
+Then states are searched exactly (planners.order.repeat_states), and the greedy search is repeated with
+random weights. The lower bounds are knapsacks at the first run of each step.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ MICROSECONDS = 3  # of a typical machine, to count the bytes of a run in Python
 
 
 class _RepeatBest(NamedTuple):
-    """A list of runs; value: the maximum of its peak and the peak limit, then its price."""
+    """A list of runs, by number of its step. bytes: the maximum of its peak and the peak limit."""
 
-    value: tuple[int, int]
+    bytes: int
+    price: int
     peak: int
     runs: tuple[int, ...]
 
@@ -69,7 +71,7 @@ class RepeatSearch:
         self._price_bounds: dict[int, int] = {}  # by bytes, of exact searches
         self._is_searched = False  # whether an exact search raised a bound
         peak = self._once.peak
-        self.best = _RepeatBest((max(peak, peak_limit), 0), peak, self._starts[0])
+        self.best = _RepeatBest(max(peak, peak_limit), 0, peak, self._starts[0])
 
     @property
     def _target(self) -> int:
@@ -79,7 +81,7 @@ class RepeatSearch:
     @property
     def _price_bound(self) -> int:
         """A lower bound on the price of lists within the bytes of the best list."""
-        bound = self.best.value[0]
+        bound = self.best.bytes
         least = self._least_price if bound < self._once.lower_bound else 0
         of_knapsacks = (knapsack.price_bound(bound) for knapsack in self._knapsacks)
         return max(least, self._price_bounds.get(bound, 0), *of_knapsacks)
@@ -87,7 +89,7 @@ class RepeatSearch:
     @property
     def is_optimal(self) -> bool:
         """Whether no list has a lower peak, or an equal peak at a lower price."""
-        return self.best.value[0] <= self._target and self.best.value[1] <= self._price_bound
+        return self.best.bytes <= self._target and self.best.price <= self._price_bound
 
     def run(self, stop: Stop) -> None:
         """Search until the best list is optimal, or all searches are over."""
@@ -101,27 +103,27 @@ class RepeatSearch:
                 return
             random = Random(seed)
             for start in self._starts:
-                if self.best.value[0] > self._target:
-                    self._offer_within(start, self.best.value[0] - 1, random, stop)
-                self._offer_within(start, self.best.value[0], random, stop)
+                if self.best.bytes > self._target:
+                    self._offer_within(start, self.best.bytes - 1, random, stop)
+                self._offer_within(start, self.best.bytes, random, stop)
         self._search_states(MOST_SETS, stop)
 
     def _lower(self, start: Sequence[int], stop: Stop) -> None:
         """Bisect between the target and the best peak by greedy searches."""
         low = bound = self._target
-        while low < self.best.value[0]:
+        while low < self.best.bytes:
             if not self._offer_within(start, bound, None, stop):
                 low = bound + 1
-            bound = (low + self.best.value[0]) // 2
+            bound = (low + self.best.bytes) // 2
 
     def _offer(self, runs: Sequence[int]) -> None:
         profile = self._runs.profile(runs)
         price = self._runs.price(runs)
         if profile is None or (self._limit is not None and price > self._limit):
             return
-        value = max(profile.peak, self._peak_limit), price
-        if value < self.best.value:
-            self.best = _RepeatBest(value, profile.peak, tuple(runs))
+        bytes_ = max(profile.peak, self._peak_limit)
+        if (bytes_, price) < (self.best.bytes, self.best.price):
+            self.best = _RepeatBest(bytes_, price, profile.peak, tuple(runs))
 
     def _offer_within(
         self, start: Sequence[int], bound: int, random: Random | None, stop: Stop
@@ -141,7 +143,7 @@ class RepeatSearch:
             if profile is not None and not profile.excess(bound):
                 runs = self._without_needless(ordered, bound, stop)
                 self._offer(runs)
-        return self.best.value[0] <= bound
+        return self.best.bytes <= bound
 
     def _greedy(
         self, runs: list[int], bound: int, random: Random | None, stop: Stop
@@ -149,7 +151,7 @@ class RepeatSearch:
         """Repeat steps until a list is within a bound; None if no further step reduces the excess."""
         profile = self._runs.profile(runs)
         while profile is not None and (excess := profile.excess(bound)):
-            stop.look(Progress(lower_bound=self._bytes_bound, best=self.best.value[0]))
+            stop.look(Progress(lower_bound=self._bytes_bound, best=self.best.bytes))
             peak = profile.bytes.index(profile.peak)
             choice, best_gain, old_price = None, Fraction(0), self._runs.price(runs)
             for longer in self._longer(runs, peak, profile):
@@ -200,17 +202,17 @@ class RepeatSearch:
     def _search_states(self, most: int, stop: Stop) -> None:
         """Search exactly: lower peaks by bisection, then lower prices."""
         low = self._target
-        while low < self.best.value[0]:
-            bound = (low + self.best.value[0]) // 2
+        while low < self.best.bytes:
+            bound = (low + self.best.bytes) // 2
             search = self._states_within(bound, self._limit, most, stop)
             if search.runs is None:
                 low = bound + 1
                 if search.is_complete:
                     self._bytes_bound, self._is_searched = low, True
         if not self.is_optimal:
-            bound, price = self.best.value
-            search = self._states_within(bound, price - 1, most, stop)
-            bounds = (self.best.value[1], search.lower_bound)
+            bound = self.best.bytes
+            search = self._states_within(bound, self.best.price - 1, most, stop)
+            bounds = (self.best.price, search.lower_bound)
             self._price_bounds[bound] = min(price for price in bounds if price is not None)
             self._is_searched |= search.is_complete
 
@@ -226,14 +228,14 @@ class RepeatSearch:
     def plan(self, end: Reason | None) -> OrderPlan:
         """Return the best list as an order of a graph with a step for each run."""
         problem, order, numbers = self._runs.expanded(self.best.runs)
-        (bytes_, price), bound = self.best.value, min(self._bytes_bound, self.best.peak)
+        bound, price = min(self._bytes_bound, self.best.peak), self.best.price
         names = self._runs.problem.named(range(self._runs.graph.steps))
         if self.best.peak <= self._peak_limit and not price:
             reason = because(OrderWhy.FITS, bytes=self._peak_limit)
         elif self.is_optimal:
             reason = because(OrderWhy.REPEATED if self._is_searched else OrderWhy.KNAPSACK)
-        elif bytes_ <= self._target:
-            reason = because(OrderWhy.REPEATS, bytes=bytes_, price=self._price_bound)
+        elif self.best.bytes <= self._target:
+            reason = because(OrderWhy.REPEATS, bytes=self.best.bytes, price=self._price_bound)
         else:
             reason = not_all_searched(end, bound)
         if peak_of(problem, order) != self.best.peak:

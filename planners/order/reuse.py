@@ -98,20 +98,20 @@ def plan_reuse(
     # Other selections of alternatives, and other lists of repeated steps, are not searched.
     has_choices = graph.has_alternatives or graph.has_repeats
     is_all = search.is_complete and end is None and not has_choices
-    if best.value[0] > bound and is_all:
-        bound, reason = best.value[0], because(ReuseWhy.EXHAUSTED)
-    elif best.value[0] > bound:
+    if best.bytes > bound and is_all:
+        bound, reason = best.bytes, because(ReuseWhy.EXHAUSTED)
+    elif best.bytes > bound:
         status, reason = Status.FEASIBLE, because(ReuseWhy.NOT_ALL, bound=bound)
         if end is not None:
             reason = because(ReuseWhy.ENDED, end=end, bound=bound)
-    elif not is_all and (best.value[1] or (has_choices and free.status != Status.OPTIMAL)):
+    elif not is_all and (best.price or (has_choices and free.status != Status.OPTIMAL)):
         status, reason = Status.FEASIBLE, because(ReuseWhy.PRICE, bound=bound)
     return PricedOrder(
         order=_in_order(free, best.order),
         problem=best.problem,
         arena=best.arena,
         paid=best.paid,
-        price=free.price + best.value[1],
+        price=free.price + best.price,
         lower_bound=bound,
         status=status,
         reason=reason,
@@ -128,9 +128,10 @@ def _in_order(free: OrderPlan, order: tuple[str, ...]) -> OrderPlan:
 
 
 class _Candidate(NamedTuple):
-    """An arena for an order; value: its bytes, then its price."""
+    """An arena for an order; fewer bytes are better, then a lower price of the paid pairs."""
 
-    value: tuple[int, int]
+    bytes: int
+    price: int
     order: tuple[str, ...]
     problem: Problem
     arena: MemoryPlan
@@ -156,7 +157,7 @@ class _ReuseSearch:
             if in_windows(windows, numbers):
                 self._search(tuple(self._graph.named(numbers)), stop)
         for count, order in enumerate(self._orders(stop)):
-            if self.best is not None and self.best.value <= (self._free.lower_bound, 0):
+            if self.best is not None and self.best[:2] <= (self._free.lower_bound, 0):
                 return  # no order is better
             if count >= MOST_ORDERS:
                 self.is_complete = False
@@ -168,7 +169,7 @@ class _ReuseSearch:
         problem = tensor_lifetimes(self._graph, self._free.order)
         problem = _apart(problem, self._reusable(problem))
         arena = plan_arena(problem, budget=Stop(effort=EFFORT_OF_AN_ARENA))
-        return _Candidate((arena.peak, 0), self._free.order, problem, arena, ())
+        return _Candidate(arena.peak, 0, self._free.order, problem, arena, ())
 
     def _reusable(self, problem: Problem) -> list[ReusePrice]:
         """Return the priced pairs that may share bytes: not live together, or in place."""
@@ -199,7 +200,7 @@ class _ReuseSearch:
             (frozenset(), frozenset())
         ]
         while waiting:
-            stop.look(Progress(best=None if self.best is None else self.best.value[0]))
+            stop.look(Progress(best=None if self.best is None else self.best.bytes))
             apart, paid = waiting.pop()
             if apart not in arenas:
                 if len(arenas) == MOST_ARENAS:
@@ -210,7 +211,7 @@ class _ReuseSearch:
                 stop.end_whole(arenas[apart].reason)
             arena = arenas[apart]
             minimum = sum(pair.price for pair in paid)
-            if self.best is not None and (arena.lower_bound, minimum) >= self.best.value:
+            if self.best is not None and (arena.lower_bound, minimum) >= self.best[:2]:
                 continue
             shared = [pair for pair in pairs if pair not in apart and _share(arena, pair)]
             price = sum(pair.price for pair in shared)
@@ -234,12 +235,11 @@ class _ReuseSearch:
     ) -> None:
         if self._limit is not None and price > self._limit:
             return
-        value = arena.peak, price
-        if self.best is None or value < self.best.value:
+        if self.best is None or (arena.peak, price) < self.best[:2]:
             unpaid = [pair for pair in self._reusable(problem) if pair not in shared]
             problem = _apart(problem, unpaid)
             self.best = _Candidate(
-                value, order, problem, replace(arena, problem=problem), tuple(shared)
+                arena.peak, price, order, problem, replace(arena, problem=problem), tuple(shared)
             )
 
     def _orders(self, stop: Stop) -> Iterator[tuple[str, ...]]:
@@ -257,7 +257,7 @@ class _ReuseSearch:
             for step in sets.ready(done):
                 cost, change = sets.cost(step, done, live)
                 is_within = windows.earliest[step] <= len(order) <= windows.latest[step]
-                if is_within and (self.best is None or cost <= self.best.value[0]):
+                if is_within and (self.best is None or cost <= self.best.bytes):
                     yield from following(done | 1 << step, live + change, [*order, step])
 
         yield from following(0, sets.live_at_start, [])

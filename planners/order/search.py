@@ -47,8 +47,9 @@ ROUNDS = (
     ((30, 1024), (60, 1024), (120, 2048), (240, 4096)),
     ((25, 1024), (80, 2048), (200, 4096), (400, 8192)),
 )
-# After a search that ended early, a longer step is quartered, a shorter step is 1.
-LARGEST_STEP = 256
+# After a search that ended early, a decrease of the bound by this many bytes or more is quartered, a
+# smaller decrease is 1 byte.
+LARGE_DECREASE = 256
 
 
 @public
@@ -242,6 +243,7 @@ class _OrderSearch:
             self._offer(search.order)
         elif outcome == NONE:
             self._is_exhausted = True
+            # Each order has a step of at least `blocked` bytes, the fewest that the search refused.
             self._bound = max(self._bound, min(search.blocked, self._peak))
         return outcome
 
@@ -381,26 +383,27 @@ def _improve_window(
 ) -> list[int]:
     """Return the steps of a window in the order of lowest peak that searches of this size find.
 
-    The bound is lowered by a step, which doubles with each success. If no order exists within the
-    bound, the next step is half of the remaining gap; if a search ends early, the step gets shorter.
+    The bound decreases by a number of bytes, which doubles with each success. If no order is within
+    the bound, the next decrease is half of the remaining gap; after a search that ends early, it is
+    smaller.
     """
     goal = start | sum(1 << step for step in window)
     peak = max(arrays.costs(window, start))
     arrays.load(start)
-    minimum, fall = int(arrays.walk.live), 1
+    minimum, decrease = int(arrays.walk.live), 1
     while minimum < peak:
-        bound = max(minimum, peak - fall)
+        bound = max(minimum, peak - decrease)
         search = BoundedSearch(arrays, bound, start=start, goal=goal, capacity=capacity)
         outcome = run_bounded(search, stop)
         if outcome == FOUND:
             window = search.order
             peak = max(arrays.costs(window, start))
-            fall *= 2
+            decrease *= 2
         elif outcome == NONE:
             minimum = search.blocked
-            fall = max(1, (peak - minimum) // 2)
-        elif fall == 1:
+            decrease = max(1, (peak - minimum) // 2)
+        elif decrease == 1:
             break
         else:
-            fall = 1 if fall < LARGEST_STEP else fall // 4
+            decrease = 1 if decrease < LARGE_DECREASE else decrease // 4
     return window
