@@ -233,6 +233,6 @@ def joint_lives(
     """Return the lifetimes of tensors outside hosts; a host is live while a tensor inside it is."""
     joint = {name: life for name, life in lives.items() if name not in aliases}
     for name, alias in aliases.items():
-        begin, end = joint[alias.host]
-        joint[alias.host] = min(begin, lives[name][0]), max(end, lives[name][1])
+        (begin, end), (begin_inside, end_inside) = joint[alias.host], lives[name]
+        joint[alias.host] = min(begin, begin_inside), max(end, end_inside)
     return joint

@@ -126,11 +126,12 @@ def _are_tiled(checked: CheckedPlan, layers: tuple[str, ...]) -> bool:
 
 def _can_go_by_channels(checked: CheckedPlan, layers: tuple[str, ...]) -> bool:
     """Whether these are a convolution and a layer that adds up each of its feature maps."""
-    if len(layers) != 2 or checked.network.consumers[layers[0]] != (layers[1],):
+    if len(layers) != 2:
         return False
     first, last = (checked.network.layer(name) for name in layers)
     return (
-        first.operator.filter_bank is not None
+        checked.network.consumers[first.name] == (last.name,)
+        and first.operator.filter_bank is not None
         and adds_up_rows(checked.network, last)
         and last.operator.dense_units is None
     )
@@ -188,7 +189,10 @@ def require_orders(checked: CheckedPlan) -> None:
         for turn in group.order:
             for name, count in Counter(turn.results).items():
                 turns[name] += turn.times * count
-        firings = {s.result: len(CheckedFirings(s, checked.needs).targets) for s in group.stages}
+        firings = {
+            stage.result: len(CheckedFirings(stage, checked.needs).targets)
+            for stage in group.stages
+        }
         if group.streamed_input is not None:
             firings[group.streamed_input] = checked.height(group.streamed_input)
         for name in sorted({*turns, *firings}):
@@ -213,14 +217,12 @@ def _work(checked: CheckedPlan, stage: Stage) -> int:
     """Multiply-accumulates of a stage, rows and tiles that are computed again included."""
     if stage.mode is Mode.TILES:
         return TiledStage(stage, checked.needs).multiply_accumulates
-    layers = [checked.network.layer(name) for name in stage.layers]
-    costs = [multiply_accumulates(n, checked.network.input_shapes(n)) for n in layers]
-    if stage.mode is not Mode.ROWS or layers[0].is_input:
-        return sum(costs)
     ranges = CheckedFirings(stage, checked.needs).ranges
-    return sum(
-        macs
-        // layer.shape.rows
-        * sum(end - first for first, end in (r[layer.name] for r in ranges))
-        for layer, macs in zip(layers, costs, strict=True)
-    )
+    work = 0
+    for layer in map(checked.network.layer, stage.layers):
+        macs = multiply_accumulates(layer, checked.network.input_shapes(layer))
+        if stage.mode is Mode.ROWS and not layer.is_input:
+            computed = [rows[layer.name] for rows in ranges]
+            macs = macs // layer.shape.rows * sum(end - first for first, end in computed)
+        work += macs
+    return work

@@ -52,7 +52,6 @@ def require_plan(network: Network, worked: Network, plan: StreamingPlan) -> None
 
 def _require_statements(checked: CheckedPlan) -> None:
     """Raise InvalidPlan for the violations that are visible without executing the plan."""
-    network, plan = checked.network, checked.plan
     require_stages(checked)
     require_buffers(checked)
     require_states(checked)
@@ -62,7 +61,7 @@ def _require_statements(checked: CheckedPlan) -> None:
     require_rows(checked)
     require_orders(checked)
     require_work(checked)
-    require_layouts(network, plan)
+    _require_layouts(checked.network, checked.plan)
 
 
 def _require_counts(plan: StreamingPlan, machine: PlanMachine) -> None:
@@ -76,19 +75,18 @@ def _require_counts(plan: StreamingPlan, machine: PlanMachine) -> None:
             f"; its slow memories are {', '.join(names) or 'none'}"
         )
     for count in plan.traffic:
-        counted_bytes = machine.arena.reads[count.memory], machine.arena.writes[count.memory]
-        if counted_bytes != (count.read, count.written):
+        read, written = machine.arena.reads[count.memory], machine.arena.writes[count.memory]
+        if (read, written) != (count.read, count.written):
             raise InvalidPlan(
-                f"the plan counts {count.read} bytes from {count.memory!r} and "
-                f"{count.written} to it; a "
-                f"frame moves {counted_bytes[0]} and {counted_bytes[1]}"
+                f"the plan counts {count.read} bytes from {count.memory!r} and {count.written} to "
+                f"it; a frame moves {read} and {written}"
             )
 
 
 USUAL_LAYOUT = "HWC"  # pixel by pixel; only planners.primitives chooses the other of LAYOUTS
 
 
-def require_layouts(network: Network, plan: StreamingPlan) -> None:
+def _require_layouts(network: Network, plan: StreamingPlan) -> None:
     """Raise InvalidPlan unless tensors have the layouts of the primitives that read and write them.
 
     Stages without a primitive use HWC. A primitive computes a whole layer on whole tensors.

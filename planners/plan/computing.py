@@ -120,7 +120,7 @@ class ModelComputing:
             sums += np.einsum("ucw,wc->u", matrix[:, :, row], values)
             return
         if window is not None:
-            values = values[: window.extent[1] : window.dilation[1]]
+            values = values[: window.columns.extent : window.columns.dilation]
         if operator.reduction == "max":
             largest = values.max(axis=0)
             sums[:] = largest if row == 0 else np.maximum(sums, largest)

@@ -401,7 +401,8 @@ class StreamingPlan(Viewed):
     def __post_init__(self) -> None:
         if not self.groups:
             raise InvalidPlan("expected at least one group")
-        if self.layers is not None and self.layers[0] >= self.layers[1]:
+        first, end = self.layers or (0, 1)
+        if first >= end:
             raise InvalidPlan(f"layers {self.layers}; expected a first layer and one past the last")
 
     def __repr__(self) -> str:
@@ -522,28 +523,25 @@ class StreamingPlan(Viewed):
 
         The external buffer is first, then the buffer for the readers that no other buffer names.
         """
-        taken = {copy.target for copy in self.groups[group].transfers}
-        buffers_of_tensor = [
+        copied = {copy.target for copy in self.groups[group].transfers}
+        written = [
             buffer
             for buffer in self.buffers
             if buffer.tensor == tensor and buffer.has_rows and buffer.is_live(group)
+            if buffer.name not in copied
         ]
+        # Whole tensors before lines, and lines before rings.
+        kinds = (Kind.EXTERNAL, Kind.KEPT, Kind.WHOLE, Kind.LINE, Kind.RING)
         return tuple(
             sorted(
-                (buffer for buffer in buffers_of_tensor if buffer.name not in taken),
+                written,
                 key=lambda buffer: (
                     buffer.kind is not Kind.EXTERNAL,
                     bool(buffer.readers),
-                    _order(buffer),
+                    kinds.index(buffer.kind),
                 ),
             )
         )
-
-
-def _order(buffer: StreamBuffer) -> int:
-    """Whole tensors before lines, and lines before rings."""
-    kinds = (Kind.EXTERNAL, Kind.KEPT, Kind.WHOLE, Kind.LINE, Kind.RING)
-    return kinds.index(buffer.kind)
 
 
 def _wrapped(text: str, indent: str = "  ") -> list[str]:

@@ -60,7 +60,7 @@ class MarkedArena:
             for buffer in plan.buffers
             if buffer.kind is Kind.EXTERNAL
         }
-        self._inside = 0, plan.arena_bytes
+        self._arena_bytes = plan.arena_bytes
         # Windows of rings whose last rows are those of a tensor outside the arena.
         self._windows = {
             name: self._bounds[ring.new]
@@ -147,10 +147,11 @@ class MarkedArena:
         return bool((self.held[begin:end] == wanted).all())
 
     def _inside_arena(self, place: Range, layer: str) -> Range:
-        if place[0] < 0 or place[1] > self._inside[1]:
+        begin, end = place
+        if begin < 0 or end > self._arena_bytes:
             raise ExecutionError(
-                f"bytes {place[0]} to {place[1]} for layer {layer!r} leave the arena of "
-                f"{self._inside[1]} bytes"
+                f"bytes {begin} to {end} for layer {layer!r} leave the arena of "
+                f"{self._arena_bytes} bytes"
             )
         return place
 
@@ -164,11 +165,12 @@ class MarkedArena:
 
     def spoil(self, offset: int, size: int) -> None:
         """Poison bytes: their marks are cleared, so no tensor can be read from them."""
-        if offset < 0 or offset + size > self._inside[1]:
-            raise ExecutionError(f"scratch from byte {offset} to {offset + size} leaves the arena")
-        self.held[offset : offset + size] = NOTHING
-        self.memory[offset : offset + size] = POISON
-        self.written_end = max(self.written_end, offset + size)
+        end = offset + size
+        if offset < 0 or end > self._arena_bytes:
+            raise ExecutionError(f"scratch from byte {offset} to {end} leaves the arena")
+        self.held[offset:end] = NOTHING
+        self.memory[offset:end] = POISON
+        self.written_end = max(self.written_end, end)
 
     def count(self, kind: Counter[str], offset: int, size: int) -> None:
         """Count bytes from an offset on if the offset is in a slow memory."""
@@ -179,9 +181,9 @@ class MarkedArena:
     @contextmanager
     def uncounted(self) -> Iterator[None]:
         """Suspend the counts, for reads by checks and for moves that a frame does not make."""
-        counts = self.reads.copy(), self.writes.copy()
+        reads, writes = self.reads.copy(), self.writes.copy()
         yield
-        self.reads, self.writes = counts
+        self.reads, self.writes = reads, writes
 
     @property
     def slow_bytes(self) -> int:
@@ -193,7 +195,7 @@ class MarkedArena:
     ) -> tuple[slice | Array, Array | None]:
         """The bytes of elements of one row; within an alias, the addresses from the first on, too."""
         size = self._sizes[tensor]
-        first_byte, end = self._bounds.get(tensor, self._inside)
+        first_byte, end = self._bounds.get(tensor, (0, self._arena_bytes))
         if tensor in self._windows and offset >= self._windows[tensor][0]:
             first_byte, end = self._windows[tensor]
         length, steps = count * size, None
