@@ -36,14 +36,19 @@ from planners.fifo.timing.loops import loop_cluster, marked
 MARK = "hls-fpga-machine-learning insert layers"
 STREAM = re.compile(r'hls::stream<\s*(\w+)\s*>\s+(\w+)\s*\(\s*"')
 PORT = re.compile(r"hls::stream<\s*(\w+)\s*>\s*&\s*(\w+)")
-DEPTH = re.compile(r"(#pragma\s+HLS\s+STREAM\s+variable=(\w+)\s+depth=)(\d+)")
+DEPTH = re.compile(
+    r"(?P<pragma>#pragma\s+HLS\s+STREAM\s+variable=(?P<stream>\w+)\s+depth=)(?P<depth>\d+)"
+)
 ALIAS = re.compile(r"auto\s*&\s*(\w+)\s*=\s*(\w+)\s*;")
-CALL = re.compile(r"nnet::(\w+)<([^;{}]*?)>\s*\(([^;]*?)\)\s*;[ \t]*(?://[ \t]*(\w+))?")
+CALL = re.compile(
+    r"nnet::(?P<function>\w+)<(?P<templates>[^;{}]*?)>\s*\((?P<arguments>[^;]*?)\)\s*;"
+    r"[ \t]*(?://[ \t]*(?P<name>\w+))?"
+)
 TYPE = re.compile(r"typedef\s+(?:nnet::array|hls::vector)<\s*(.+?)\s*,\s*([\d\s*]+)>\s*(\w+)\s*;")
 STRUCT = re.compile(r"struct\s+(\w+)\s*(?::[^{]*)?\{(.*?)\n\};", re.DOTALL)
 CONSTANT = re.compile(r"static\s+const\s+unsigned\s+(\w+)\s*=\s*(\d+)\s*;")
 STRATEGY = re.compile(r"strategy\s*=\s*nnet::(\w+)")
-BITS = re.compile(r"(?:ap_u?fixed|ap_u?int|ac_fixed|ac_int)<\s*(\d+)")
+BITS = re.compile(r"(?:ap_u?fixed|ap_u?int|ac_fixed|ac_int)<\s*(?P<bits>\d+)")
 FLOATS = {"float": 32, "double": 64, "half": 16}
 OUTPUT = re.compile(r"^OutputDir\s*:\s*['\"]?([^'\"#\n]+)", re.MULTILINE)
 MODELS = re.compile(r"^(OnnxModel|KerasModel|KerasJson|PytorchModel)\s*:", re.MULTILINE)
@@ -89,8 +94,7 @@ def read_source(path: str) -> ProjectFacts:
     if place.is_file() and place.suffix.lower() in (".yml", ".yaml"):
         configuration = read_bytes(place).decode("utf-8", "replace")
     folders = [place if place.is_dir() else place.parent]
-    if output := OUTPUT.search(configuration):
-        folders.append(place.parent / output[1].strip())
+    folders += [place.parent / output.strip() for output in OUTPUT.findall(configuration)[:1]]
     firmware = next(
         (folder / "firmware" for folder in folders if (folder / "firmware").is_dir()), None
     )
@@ -131,21 +135,22 @@ def _converted(path: Path, folder: Path) -> Path:
 
 
 def _read(folder: Path, path: str) -> ProjectFacts:
-    files = ((file, _text(file)) for file in sorted(folder.glob("*.cpp")))
-    file, text = next((file for file in files if MARK in file[1]), (None, ""))
+    texts = {file: _text(file) for file in sorted(folder.glob("*.cpp"))}
+    file = next((file for file, text in texts.items() if MARK in text), None)
     if file is None:
         raise UnreadableFile(f"{path}: no .cpp in {folder} has the layers of an hls4ml project")
+    text = texts[file]
     parameters, defines = (_text(folder / name) for name in ("parameters.h", "defines.h"))
     aliases = dict(ALIAS.findall(text))
     calls = []
-    for function, templates, arguments, name in CALL.findall(text[text.index(MARK) :]):
-        names = [aliases.get(argument, argument) for argument in _listed(arguments)]
+    for call in CALL.finditer(text, text.index(MARK)):
+        names = [aliases.get(argument, argument) for argument in _listed(call["arguments"])]
         calls.append(
             FunctionCall(
-                function=function,
-                templates=tuple(_listed(templates)),
+                function=call["function"],
+                templates=tuple(_listed(call["templates"])),
                 arguments=tuple(names),
-                name=name or (names[-1] if names else function),
+                name=call["name"] or (names[-1] if names else call["function"]),
             )
         )
     structs = STRUCT.findall(parameters)
@@ -162,7 +167,7 @@ def _read(folder: Path, path: str) -> ProjectFacts:
         file=str(file),
         text=text,
         streams={name: kind for kind, name in (*PORT.findall(text), *STREAM.findall(text))},
-        depths={name: int(depth) for _, name, depth in DEPTH.findall(text)},
+        depths={match["stream"]: int(match["depth"]) for match in DEPTH.finditer(text)},
         calls=tuple(calls),
         widths={name: _bits(kind, str(file)) * count for name, kind, count in types},
         sizes={name: count for name, _, count in types},
@@ -170,7 +175,7 @@ def _read(folder: Path, path: str) -> ProjectFacts:
             name: {key: int(value) for key, value in CONSTANT.findall(body)}
             for name, body in structs
         },
-        strategies={name: match[1] for name, body in structs if (match := STRATEGY.search(body))},
+        strategies={name: kind for name, body in structs for kind in STRATEGY.findall(body)[:1]},
     )
 
 
@@ -195,7 +200,7 @@ def _bits(kind: str, file: str) -> int:
     if kind in FLOATS:
         return FLOATS[kind]
     if match := BITS.match(kind):
-        return int(match[1])
+        return int(match["bits"])
     raise UnreadableFile(
         f"{file}: type {kind!r}; expected ap_fixed, ap_int or a floating-point type"
     )
@@ -203,7 +208,11 @@ def _bits(kind: str, file: str) -> int:
 
 def with_depths(source: ProjectFacts, depths: Mapping[str, int]) -> str:
     """Return the text of the .cpp with other depths of its streams."""
-    return DEPTH.sub(lambda match: f"{match[1]}{depths.get(match[2], int(match[3]))}", source.text)
+
+    def replaced(match: re.Match[str]) -> str:
+        return f"{match['pragma']}{depths.get(match['stream'], int(match['depth']))}"
+
+    return DEPTH.sub(replaced, source.text)
 
 
 COMPUTING = 10  # assumed cycles of latency of a layer with products
@@ -395,14 +404,13 @@ def _padding(reader: SourceReader, call: FunctionCall) -> Cluster:
         [configuration.get(f"pad_{side}", 0) for side in axis]
         for axis in (("top", "bottom"), ("left", "right"))
     ]
-    lengths = [size + sum(edge) for size, edge in zip(reader.size(call), edges, strict=True)]
-    require_few(lengths[0] * lengths[1])
+    padded = prod(size + sum(edge) for size, edge in zip(reader.size(call), edges, strict=True))
+    require_few(padded)
     inner = [
         np.pad(np.ones(size, dtype=bool), edge)
         for size, edge in zip(reader.size(call), edges, strict=True)
     ]
-    steps = counting(lengths[0] * lengths[1])
-    return reader.loop(call, len(steps), [marked(*inner)], [steps])
+    return reader.loop(call, padded, [marked(*inner)], [counting(padded)])
 
 
 def _each(inputs: int) -> Function:

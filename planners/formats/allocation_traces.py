@@ -100,7 +100,7 @@ def format_offsets(plan: MemoryPlan) -> str:
 
 
 COMMENT = "#"
-WORDS = {"MODEL": 2, "ALIGN": 2, "ALLOC": 3, "FREE": 2, "MEM": 2, "EFF": 2}
+OPERANDS = {"MODEL": 1, "ALIGN": 1, "ALLOC": 2, "FREE": 1, "MEM": 1, "EFF": 1}  # number of each
 
 
 def parse_traces(text: str, name: str) -> list[Problem]:
@@ -110,17 +110,17 @@ def parse_traces(text: str, name: str) -> list[Problem]:
     """
     traces: list[_Trace] = []
     for line in lines_of(text, name):
-        words = line.text.split()
-        if words[0] not in WORDS:
-            raise line.refusal(f"found {words[0]!r}; expected one of {', '.join(WORDS)}")
-        if words[0] == "MODEL":
-            traces.append(_Trace(line.text.split(maxsplit=1)[-1] if len(words) > 1 else "", line))
+        instruction, *operands = line.text.split()
+        if instruction not in OPERANDS:
+            raise line.refusal(f"found {instruction!r}; expected one of {', '.join(OPERANDS)}")
+        if instruction == "MODEL":
+            traces.append(_Trace(line.text.removeprefix(instruction).strip(), line))
             continue
-        if len(words) != WORDS[words[0]]:
-            raise line.refusal(f"found {counted(len(words) - 1, 'value')} after {words[0]}")
+        if len(operands) != OPERANDS[instruction]:
+            raise line.refusal(f"found {counted(len(operands), 'value')} after {instruction}")
         if not traces:
-            raise line.refusal(f"{words[0]} comes before the first MODEL")
-        traces[-1].take(words, line)
+            raise line.refusal(f"{instruction} comes before the first MODEL")
+        traces[-1].take(instruction, operands, line)
     return [trace.problem() for trace in traces]
 
 
@@ -137,21 +137,23 @@ class _Trace:
         self._starts: dict[str, int] = {}
         self._ends: dict[str, int] = {}
 
-    def take(self, words: list[str], line: TraceLine) -> None:
+    def take(self, instruction: str, operands: list[str], line: TraceLine) -> None:
+        """Execute an instruction other than MODEL."""
         time = len(self._starts) + len(self._ends)
-        if words[0] == "ALIGN":
-            self._alignment = line.natural(words[1], "ALIGN", least=1)
-        elif words[0] == "ALLOC":
-            if words[1] in self._starts:
-                raise line.refusal(f"buffer {words[1]!r} is allocated twice")
-            self._sizes[words[1]] = line.natural(words[2], f"buffer {words[1]!r}")
-            self._starts[words[1]] = time
-        elif words[0] == "FREE":
-            if words[1] not in self._starts:
-                raise line.refusal(f"buffer {words[1]!r} is freed, but was not allocated")
-            if words[1] in self._ends:
-                raise line.refusal(f"buffer {words[1]!r} is freed twice")
-            self._ends[words[1]] = time
+        match instruction, *operands:
+            case "ALIGN", alignment:
+                self._alignment = line.natural(alignment, "ALIGN", least=1)
+            case "ALLOC", name, size:
+                if name in self._starts:
+                    raise line.refusal(f"buffer {name!r} is allocated twice")
+                self._sizes[name] = line.natural(size, f"buffer {name!r}")
+                self._starts[name] = time
+            case "FREE", name:
+                if name not in self._starts:
+                    raise line.refusal(f"buffer {name!r} is freed, but was not allocated")
+                if name in self._ends:
+                    raise line.refusal(f"buffer {name!r} is freed twice")
+                self._ends[name] = time
 
     def problem(self) -> Problem:
         for name in self._starts:

@@ -241,7 +241,8 @@ class _ArenaCount:
     ) -> None:
         self._graphs, self._build, self._library = graphs, build, library
         self._firsts = [sum(len(g.tensors) for g in graphs[:n]) for n in range(len(graphs))]
-        self._lives: dict[str, list[int]] = {}  # first and last time
+        self._first_use: dict[str, int] = {}  # times, by buffer
+        self._last_use: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
         self._time = 0
 
@@ -249,9 +250,8 @@ class _ArenaCount:
         self._run(0, callers=())
         persistent, temporary = self._tail()
         buffers = tuple(
-            Buffer(name=name, size=size, start=self._lives[name][0], end=self._lives[name][1] + 1)
+            Buffer(name=name, size=size, start=self._first_use[name], end=self._last_use[name] + 1)
             for name, size in self._sizes.items()
-            if name in self._lives
         )
         kinds, library = {node.kind for _, node in self._nodes()}, self._library
         guesses = {
@@ -290,7 +290,7 @@ class _ArenaCount:
                 name = f"scratch {index} of operator {node.number}"
                 name += f" of graph {number}" if number else ""
                 self._sizes[name] = aligned(size)
-                self._lives[name] = [begin, self._time]
+                self._first_use[name], self._last_use[name] = begin, self._time
         for tensor in graph.outputs:
             self._touch(number, tensor)
 
@@ -302,7 +302,8 @@ class _ArenaCount:
             return
         name = str(self._firsts[graph] + tensor)
         self._sizes[name] = aligned(_bytes(used))
-        self._lives.setdefault(name, [self._time, self._time])[1] = self._time
+        self._first_use.setdefault(name, self._time)
+        self._last_use[name] = self._time
 
     def _request(self, node: TfliteNode, graph: TfliteGraph) -> Request:
         """Return what the kernel of a node requests, with the kernels of the library."""
@@ -351,12 +352,13 @@ class _ArenaCount:
     def _take_data_of_kernels(self, tail: _Tail) -> None:
         build = self._build
         for _, node in self._nodes():
-            if options := KERNELS.get(node.kind, UNKNOWN)[0][build]:
+            options, _ = (sizes[build] for sizes in KERNELS.get(node.kind, UNKNOWN))
+            if options:
                 maximum = POINTER[build] if node.kind == "VAR_HANDLE" else 4
                 tail.take(options, min(maximum, options & -options))
         for graph, node in self._nodes():
             is_float = node.kind == "LOG_SOFTMAX" and graph.tensors[node.inputs[0]].width == 4
-            data = KERNELS.get(node.kind, UNKNOWN)[1][build]
+            _, data = (sizes[build] for sizes in KERNELS.get(node.kind, UNKNOWN))
             if self._library is not None:
                 data = self._library.data.get(node.kind, data)
             if data and not is_float:
@@ -408,12 +410,13 @@ def _called(node: TfliteNode) -> Iterator[int]:
 def persistent_of(node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
     """Return the sizes of the persistent objects of a kernel besides its options and its data."""
     tensors = [graph.tensors[number] for number in node.inputs if number >= 0]
-    if node.kind in CHANNELS and len(tensors) > 1 and len(tensors[1].dims) == 4:
-        return (4 * tensors[1].dims[CHANNELS[node.kind]],) * 2  # multipliers and shifts
-    if node.kind == "FULLY_CONNECTED" and len(tensors) > 1 and tensors[1].scales.size > 1:
-        return (4 * tensors[1].scales.size,) * 2
-    if node.kind == "SOFTMAX" and tensors and tensors[0].width == 2:
-        return (2 * TABLE,) * 2
+    match tensors:
+        case _, filters, *_ if node.kind in CHANNELS and len(filters.dims) == 4:
+            return (4 * filters.dims[CHANNELS[node.kind]],) * 2  # multipliers and shifts
+        case _, weights, *_ if node.kind == "FULLY_CONNECTED" and weights.scales.size > 1:
+            return (4 * weights.scales.size,) * 2
+        case source, *_ if node.kind == "SOFTMAX" and source.width == 2:
+            return (2 * TABLE,) * 2
     return ()
 
 
@@ -422,21 +425,21 @@ def scratch_of(node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
     tensors = [graph.tensors[number] for number in node.inputs if number >= 0]
     outputs = [graph.tensors[number] for number in node.outputs]
     is_quantized = bool(tensors) and tensors[0].width in (1, 2)
-    if node.kind in REDUCTIONS and len(tensors) > 1:
-        rank, axes = 4 * len(tensors[0].dims), 4 * prod(tensors[1].dims)
-        is_sum = node.kind in ("MEAN", "SUM") and is_quantized
-        return (*([4 * prod(outputs[0].dims)] if is_sum else ()), rank, axes)
-    if node.kind == "SVDF" and len(tensors) > 1:
-        batch = tensors[0].dims[0] if tensors[0].dims else 1
-        filters, units = tensors[1].dims[0], outputs[0].dims[-1]
-        return (4 * batch * filters, 4 * batch * units) if is_quantized else (4 * batch * filters,)
     if node.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM" and len(node.inputs) > CELL:
-        cell = graph.tensors[node.inputs[CELL]]
-        return (_bytes(cell),) * 4
-    if node.kind == "TRANSPOSE_CONV" and len(tensors) > 2 and tensors[2].width in (1, 2):
-        return ((4 if tensors[2].width == 1 else 8) * prod(outputs[0].dims),)
-    if node.kind == "MIRROR_PAD" and tensors:
-        return (4 * len(tensors[0].dims),) * 2
+        return (_bytes(graph.tensors[node.inputs[CELL]]),) * 4
+    match tensors:
+        case source, axes, *_ if node.kind in REDUCTIONS:
+            is_sum = node.kind in ("MEAN", "SUM") and is_quantized
+            sums = [4 * prod(outputs[0].dims)] if is_sum else []
+            return (*sums, 4 * len(source.dims), 4 * prod(axes.dims))
+        case source, weights, *_ if node.kind == "SVDF":
+            batch = source.dims[0] if source.dims else 1
+            filters, units = 4 * batch * weights.dims[0], 4 * batch * outputs[0].dims[-1]
+            return (filters, units) if is_quantized else (filters,)
+        case _, _, source, *_ if node.kind == "TRANSPOSE_CONV" and source.width in (1, 2):
+            return ((4 if source.width == 1 else 8) * prod(outputs[0].dims),)
+        case source, *_ if node.kind == "MIRROR_PAD":
+            return (4 * len(source.dims),) * 2
     return ()
 
 

@@ -12,7 +12,6 @@ Contents: `blocks_of` lists the blocks of a plan; `CmsisNN` chooses layers and c
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -39,14 +38,15 @@ from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.running_stage import RunningStage
 from planners.rewrites.rematerialisation import executed_network
 
-FUNCTIONS = {  # kernel of this package: its wrapper around CMSIS-NN, and the wrapped function
-    "convolve": ("cmsis_convolve", "arm_convolve_s8"),
-    "depthwise_conv": ("cmsis_depthwise_conv", "arm_depthwise_conv_wrapper_s8"),
-    "average_pool": ("cmsis_average_pool", "arm_avgpool_s8"),
-    "max_pool": ("cmsis_max_pool", "arm_max_pool_s8"),
-    "add_tensors": ("cmsis_add", "arm_elementwise_add_s8"),
-    "fully_connected": ("cmsis_fully_connected", "arm_fully_connected_s8"),
+FUNCTIONS = {  # kernel of this package: the function of CMSIS-NN
+    "convolve": "arm_convolve_s8",
+    "depthwise_conv": "arm_depthwise_conv_wrapper_s8",
+    "average_pool": "arm_avgpool_s8",
+    "max_pool": "arm_max_pool_s8",
+    "add_tensors": "arm_elementwise_add_s8",
+    "fully_connected": "arm_fully_connected_s8",
 }
+WRAPPERS = {kernel: f"cmsis_{kernel}" for kernel in FUNCTIONS} | {"add_tensors": "cmsis_add"}
 TARGETS = {  # targets that differ in scratch sizes, and their conditions in C
     "mve": "defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)",
     "dsp": "defined(__ARM_FEATURE_DSP) && (__ARM_FEATURE_DSP == 1)",
@@ -122,11 +122,12 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRow
         padding_above = input_bytes = 0
         can_gather = is_contiguous
         if (window := getattr(layer.operator, "window", None)) is not None:
-            (begin, end), source = spans[0], sources[0]
-            padding_above = begin - rows[0] * window.stride[0] + window.padding[0]
-            input_bytes = (end - begin) * source.layer.shape.row_elements
-            can_gather = is_result_contiguous and begin < end and _has_contiguous_rows(source)
-        block = FiringRows(rows[1] - rows[0], padding_above, input_bytes, is_contiguous, can_gather)
+            (first, last), source = spans[0], sources[0]
+            padding_above = first - rows[0] * window.stride[0] + window.padding[0]
+            input_bytes = (last - first) * source.layer.shape.row_elements
+            can_gather = is_result_contiguous and first < last and _has_contiguous_rows(source)
+        begin, end = rows
+        block = FiringRows(end - begin, padding_above, input_bytes, is_contiguous, can_gather)
         blocks.setdefault(layer.name, []).append(block)
 
     PlanMachine(executed_network(network, plan.rematerialised), plan, watch=watch).run()
@@ -141,10 +142,13 @@ def _has_contiguous_rows(tensor: HeldTensor) -> bool:
 def _is_contiguous(tensor: HeldTensor, rows: Range, reader: str | None) -> bool:
     """Whether rows of a tensor are contiguous in memory, and the pixels of each row as well."""
     size = tensor.layer.shape.row_elements
-    if rows[0] >= rows[1] or not _has_contiguous_rows(tensor):
+    begin, end = rows
+    if begin >= end or not _has_contiguous_rows(tensor):
         return False
-    first = tensor.place(rows[0], reader)
-    return all(tensor.place(row, reader) == first + (row - rows[0]) * size for row in range(*rows))
+    first = tensor.place(begin, reader)
+    return all(
+        tensor.place(row, reader) == first + (row - begin) * size for row in range(begin, end)
+    )
 
 
 def _in_words(size: int) -> int:
@@ -181,7 +185,7 @@ class CmsisNN:
         node.tables.wanted.add(own.function)
         bias, exponents = _channels(node)
         return node.call(
-            FUNCTIONS[own.function][0],
+            WRAPPERS[own.function],
             "shared_layer",
             own=own.function,
             numbers=own.parameters,
@@ -221,7 +225,7 @@ class CmsisNN:
         rows = sum(block.rows for block in computed)
         work = multiply_accumulates(node.layer, node.inputs)
         return Share(
-            function=FUNCTIONS[kernel][1],
+            function=FUNCTIONS[kernel],
             blocks=computed,
             rows=rows,
             multiply_accumulates=work * rows // node.layer.shape.rows,
@@ -259,11 +263,14 @@ class CmsisNN:
         return self._all - self.multiply_accumulates
 
     @property
-    def shared(self) -> Counter[bool]:
-        """Blocks of the layers that call CMSIS-NN: computed by it (True) or by this package (False)."""
-        computed = sum(len(share.blocks) for share in self._shares.values())
-        blocks = sum(len(self._blocks[name]) for name in self._shares)
-        return Counter({True: computed, False: blocks - computed})
+    def computed_blocks(self) -> int:
+        """The number of blocks that CMSIS-NN computes."""
+        return sum(len(share.blocks) for share in self._shares.values())
+
+    @property
+    def own_blocks(self) -> int:
+        """The number of blocks of the same layers that the kernels of this package compute."""
+        return sum(len(self._blocks[name]) for name in self._shares) - self.computed_blocks
 
     @property
     def copied(self) -> int:
@@ -273,7 +280,7 @@ class CmsisNN:
 
     def to_json(self) -> dict[str, Any]:
         """Return the layers that CMSIS-NN computes, and its scratch, as a JSON value."""
-        firings = {"cmsis_nn": self.shared[True], "copied": self.copied, "all": self.firings}
+        firings = {"cmsis_nn": self.computed_blocks, "copied": self.copied, "all": self.firings}
         return {
             "library": "CMSIS-NN",
             "commit": COMMIT,
@@ -296,7 +303,7 @@ class CmsisNN:
         sizes = ", ".join(f"{size} B ({target})" for target, size in self.scratch.items())
         copied = f", {self.copied} with copied rows" if self.copied else ""
         return (
-            f"CMSIS-NN makes {self.shared[True]} of {self.firings} firings{copied}, "
+            f"CMSIS-NN makes {self.computed_blocks} of {self.firings} firings{copied}, "
             f"{100 * self.multiply_accumulates // max(self._all, 1)}% of the MACs; scratch {sizes}"
         )
 
@@ -330,7 +337,8 @@ def _has_equal_bits(node: LayerNode, kernel: str) -> bool:
             ):
                 return False
             ratios = addition_ratios([input_type(node, 0), input_type(node, 1)], result_type(node))
-            return _are_below_one(multipliers(ratios)[1])
+            _, exponents = multipliers(ratios)
+            return _are_below_one(exponents)
         case op.FullyConnected():
             return _has_plain_sums(node, "matrix") and _has_initial_sums(node)
     return False

@@ -170,22 +170,23 @@ def _label_select(node: FinnNode, options: TimingOptions) -> Cluster:
 
 def _max_pool(node: FinnNode, options: TimingOptions) -> Cluster:
     """Return the timing of a pooling that reads all rows of a window before it writes a row."""
-    image, pool = node.wholes("ImgDim", 2), node.wholes("PoolDim", 2)
+    rows, columns = node.wholes("ImgDim", 2)
+    pool_rows, pool_columns = node.wholes("PoolDim", 2)
     lanes, folds = node.whole("PE"), node.divided(node.whole("NumChannels"), "PE", "NumChannels")
-    output_pixels = [
-        (size + window - 1) // window if node["CeilMode"] else size // window
-        for size, window in zip(image, pool, strict=True)
-    ]
-    reading, writing = pool[0] * image[1] * folds, output_pixels[1] * folds
-    total = prod(image) * folds
-    require_few(max(output_pixels[0] * (reading + writing), total))
-    rows = counting(output_pixels[0])[:, None] * (reading + writing)
-    reads = np.ravel(rows + counting(reading))[:total]
-    writes = np.ravel(rows + reading + counting(writing))
+    if node["CeilMode"]:
+        output_rows, output_columns = -(-rows // pool_rows), -(-columns // pool_columns)
+    else:
+        output_rows, output_columns = rows // pool_rows, columns // pool_columns
+    reading, writing = pool_rows * columns * folds, output_columns * folds
+    total = rows * columns * folds
+    require_few(max(output_rows * (reading + writing), total))
+    begins = counting(output_rows)[:, None] * (reading + writing)
+    reads = np.ravel(begins + counting(reading))[:total]
+    writes = np.ravel(begins + reading + counting(writing))
     bits = lanes * node.bits("dataType" if node.has("dataType") else "inputDataType")
     # Rows below the last whole window are read and dropped at the end of the frame.
     dropped = max(0, total - len(reads))
-    end = output_pixels[0] * (reading + writing)
+    end = output_rows * (reading + writing)
     reads = np.concatenate((reads, end + counting(dropped)))
     return _loop(node, options, end + dropped, [(reads, bits)], [(writes, bits)])
 
@@ -280,13 +281,13 @@ def _thresholding(node: FinnNode, options: TimingOptions) -> Cluster:
     """Return the timing of a thresholding: one word is written for each word read."""
     words, lanes = _words(node), node.whole("PE")
     require_few(words)
-    bits = lanes * node.bits("inputDataType"), lanes * node.bits("outputDataType")
+    bits_in, bits_out = lanes * node.bits("inputDataType"), lanes * node.bits("outputDataType")
     if not node.is_rtl:
         starts = counting(words)
-        return _loop(node, options, words, [(starts, bits[0])], [(starts, bits[1])])
+        return _loop(node, options, words, [(starts, bits_in)], [(starts, bits_out)])
     # Binary search over the thresholds: a stage for each bit of the number of steps.
     stages = node.whole("numSteps").bit_length() * (2 if node["deep_pipeline"] else 1)
-    return rtl.pipeline(words, stages + 2, stages + 3, bits=bits)
+    return rtl.pipeline(words, stages + 2, stages + 3, bits=(bits_in, bits_out))
 
 
 def _padding(node: FinnNode, options: TimingOptions) -> Cluster:
@@ -296,17 +297,19 @@ def _padding(node: FinnNode, options: TimingOptions) -> Cluster:
     frames = node.vectors if node.has("numInputVectors") else 1
     if node.operator == "FMPaddingPixel":
         stride = node.wholes("Stride", 2)
-        grown = [(length - 1) * step + 1 for length, step in zip(size, stride, strict=True)]
-        require_few(prod(grown) * folds * frames)
-        inner = [counting(length) % step == 0 for length, step in zip(grown, stride, strict=True)]
+        padded = [(length - 1) * step + 1 for length, step in zip(size, stride, strict=True)]
+        require_few(prod(padded) * folds * frames)
+        inner = [counting(length) % step == 0 for length, step in zip(padded, stride, strict=True)]
     else:
-        top, left, bottom, right = node.wholes("Padding", 4, least=0)
-        require_few((size[0] + top + bottom) * (size[1] + left + right) * folds * frames)
+        borders = node.wholes("Padding", 4, least=0)
+        before, after = borders[:2], borders[2:]  # top and left, bottom and right
+        padded = [sum(lengths) for lengths in zip(size, before, after, strict=True)]
+        require_few(prod(padded) * folds * frames)
         inner = [
             np.pad(np.ones(length, dtype=bool), edges)
-            for length, edges in zip(size, ((top, bottom), (left, right)), strict=True)
+            for length, *edges in zip(size, before, after, strict=True)
         ]
-    words = len(inner[0]) * len(inner[1]) * folds
+    words = prod(padded) * folds
     inner_words = marked(*inner, words=folds)
     reads = np.ravel(counting(frames)[:, None] * words + inner_words)
     bits = node.whole("SIMD") * node.bits("inputDataType")
@@ -403,8 +406,8 @@ class SlidingWindow:
     """
 
     axes: tuple[Axis, Axis]
-    image: tuple[int, ...]
-    output_pixels: tuple[int, ...]
+    image: tuple[int, int]
+    output_pixels: tuple[int, int]
     folds: int
     is_depthwise: bool
     is_parallel: bool
@@ -412,7 +415,8 @@ class SlidingWindow:
     @property
     def kernel(self) -> tuple[int, int]:
         """Pixels of a window along each axis."""
-        return self.axes[0].kernel, self.axes[1].kernel
+        down, across = self.axes
+        return down.kernel, across.kernel
 
     @property
     def read(self) -> int:
@@ -428,8 +432,8 @@ class SlidingWindow:
     @property
     def span(self) -> int:
         """Words of the input stream from the first to the last of a window, both counted."""
-        down, across = self.axes
-        return ((down.extent - 1) * self.image[1] + across.extent) * self.folds
+        (down, across), (_, columns) = self.axes, self.image
+        return ((down.extent - 1) * columns + across.extent) * self.folds
 
     @property
     def buffer_words(self) -> int:
@@ -437,19 +441,20 @@ class SlidingWindow:
 
         Source: get_buffer_depth of the RTL generator of FINN.
         """
-        size, (down, across) = prod(self.kernel), self.axes
+        (down, across), (_, columns), size = self.axes, self.image, prod(self.kernel)
         right = max(0, across.stride - 1 - size) * self.folds
-        below = max(0, (down.stride - 1) * self.image[1] - size) * self.folds
+        below = max(0, (down.stride - 1) * columns - size) * self.folds
         return self.span + right + below
 
     def starts(self) -> Numbers:
         """Return the first word of each window."""
         # With a single window along an axis the stride has no effect, and may be of any size.
         down, across = (
-            min(axis.stride, size) for axis, size in zip(self.axes, self.image, strict=True)
+            counting(count) * min(axis.stride, size)
+            for count, axis, size in zip(self.output_pixels, self.axes, self.image, strict=True)
         )
-        rows = counting(self.output_pixels[0]) * down * self.image[1]
-        return np.ravel(rows[:, None] + counting(self.output_pixels[1]) * across) * self.folds
+        _, columns = self.image
+        return np.ravel(down[:, None] * columns + across) * self.folds
 
     def last_words(self) -> Numbers:
         """Return the input words of the last pixel of each window, one for each fold."""
@@ -459,10 +464,11 @@ class SlidingWindow:
         """Return the input word of each step, and the first word that is still needed after it."""
         # The dilation of a kernel of 1 has no effect, and may be of any size.
         down, across = (
-            min(axis.dilation, size) for axis, size in zip(self.axes, self.image, strict=True)
+            counting(axis.kernel) * min(axis.dilation, size)
+            for axis, size in zip(self.axes, self.image, strict=True)
         )
-        rows = counting(self.kernel[0]) * down * self.image[1] * self.folds
-        pixels = np.ravel(rows[:, None] + counting(self.kernel[1]) * across * self.folds)
+        _, columns = self.image
+        pixels = np.ravel(down[:, None] * columns + across) * self.folds
         folds, starts = counting(self.folds), self.starts()
         order = folds[:, None] + pixels if self.is_depthwise else pixels[:, None] + folds
         fetched = np.ravel(starts[:, None] + np.ravel(order))
@@ -479,19 +485,18 @@ class SlidingWindow:
 
 def window_of(node: FinnNode) -> SlidingWindow:
     """Return the window of a ConvolutionInputGenerator."""
-    image, output_pixels = node.wholes("IFMDim", 2), node.wholes("OFMDim", 2)
-    kernel, stride = node.wholes("ConvKernelDim", 2), node.wholes("Stride", 2)
-    axes = [
-        Axis(*triple) for triple in zip(kernel, stride, node.wholes("Dilation", 2), strict=True)
-    ]
-    for axis, size, windows in zip(axes, image, output_pixels, strict=True):
+    rows, columns = node.wholes("IFMDim", 2)
+    output_rows, output_columns = node.wholes("OFMDim", 2)
+    kernel = node.wholes("ConvKernelDim", 2)
+    down, across = map(Axis, kernel, node.wholes("Stride", 2), node.wholes("Dilation", 2))
+    for axis, size, windows in ((down, rows, output_rows), (across, columns, output_columns)):
         _, reach = axis.covered((0, windows))
         if reach > size:
             raise node.refusal(f"windows reach to {reach} of {size} pixels along an axis")
     return SlidingWindow(
-        axes=(axes[0], axes[1]),
-        image=image,
-        output_pixels=output_pixels,
+        axes=(down, across),
+        image=(rows, columns),
+        output_pixels=(output_rows, output_columns),
         folds=node.divided(node.whole("IFMChannels"), "SIMD", "IFMChannels"),
         is_depthwise=bool(node["depthwise"]),
         is_parallel=bool(node["parallel_window"]) or prod(kernel) == 1,

@@ -37,6 +37,10 @@ COMPILING_SECONDS, COMPILING_BYTES = 300, 2 << 30
 STACKS_BYTES = 8 << 30
 FILE_BYTES = 1 << 28  # limit of each file that the program writes, including its trace
 SHIPPED = frozenset(path.name for path in INCLUDE.glob("*.h"))
+PROCESS = re.compile(r"process (?P<site>\d+)")  # in the reason of the recorder to stop
+MESSAGE = re.compile(  # of a compiler
+    r"(?P<file>.+?):(?P<line>\d+)(?::\d+)?:(?P<error> (?:fatal )?error: )?(?P<text>.*)"
+)
 OPENS = re.compile(r"\bfopen\b|\bfreopen\b|fstream\b|\bopen\s*\(")  # opens a file
 
 
@@ -105,7 +109,7 @@ class Recording:
             )
         self.shown = {path.resolve(): path for path in (*sources, *benches)}
         self.design = SourceDesign(
-            folders=[p.resolve() for p in include], shipped=SHIPPED, defines=defines
+            folders=[folder.resolve() for folder in include], shipped=SHIPPED, defines=defines
         )
         for path in (*sources, *benches):
             try:
@@ -223,24 +227,24 @@ class Recording:
         """Return the first error of the compiler or linker, at the user's file and line."""
         prefix = str(self.folder / "sources")
         location, message = "", ""
-        for line in errors.splitlines():
-            if match := re.match(r"(.+?):(\d+)(?::\d+)?:( (?:fatal )?error: )?(.*)", line):
-                if match[3] and not message:
-                    message = match[4]
-                    location = f"{match[1]}:{match[2]}"
-                if match[1].startswith(prefix) and (message or "required from" in line):
-                    path = Path("/" + match[1].removeprefix(prefix).lstrip("/"))
-                    location = f"{self.shown.get(path, path)}:{match[2]}"
-                    if message:
-                        break
-                elif message and match[3] and match[4] != message:
+        for match in filter(None, map(MESSAGE.match, errors.splitlines())):
+            file, number, text = match["file"], match["line"], match["text"]
+            if match["error"] and not message:
+                message = text
+                location = f"{file}:{number}"
+            if file.startswith(prefix) and (message or "required from" in match.string):
+                path = Path("/" + file.removeprefix(prefix).lstrip("/"))
+                location = f"{self.shown.get(path, path)}:{number}"
+                if message:
                     break
+            elif message and match["error"] and text != message:
+                break
         if message:
             return f"{location}: the compiler says: {message}"
         for line in errors.splitlines():
-            if match := re.search(r"undefined reference to [`'](.*)'", line):
+            for symbol in re.findall(r"undefined reference to [`'](.*)'", line):
                 return (
-                    f"{self.sources[0]}: {match[1]} is declared but not defined in these files; "
+                    f"{self.sources[0]}: {symbol} is declared but not defined in these files; "
                     "give all sources of the design"
                 )
             if "multiple definition" in line:
@@ -267,7 +271,7 @@ class Recording:
                 (resource.RLIMIT_CORE, 0),
                 (resource.RLIMIT_STACK, min(memory // 2, 1 << 30)),
             ):
-                hard = resource.getrlimit(kind)[1]
+                _, hard = resource.getrlimit(kind)
                 if hard != resource.RLIM_INFINITY:
                     value = min(value, hard)
                 with suppress(ValueError, OSError):  # limits that a system does not have
@@ -316,7 +320,7 @@ class Recording:
         for number, parameter in enumerate(top.parameters):
             names_here = list(declared(parameter))
             if not names_here:
-                if [t.text for t in parameter] == ["void"]:
+                if [token.text for token in parameter] == ["void"]:
                     continue
                 raise UnreadableFile(
                     f"{file}:{top.line}: no zeros for parameter {number + 1} of {top.name}; "
@@ -406,9 +410,8 @@ class Recording:
 
     def _reason(self, fields: list[str], call: int) -> str:
         """Return the reason why the recorder stopped, in words. fields: of the line that it wrote."""
-        what, subject, more = [*fields[1:], "", "", ""][:3]
-        subject = re.sub(r"process (\d+)", lambda m: self._process_named(int(m[1])), subject)
-        more = re.sub(r"process (\d+)", lambda m: self._process_named(int(m[1])), more)
+        named = [PROCESS.sub(self._process_named, field) for field in fields[1:]]
+        what, subject, more = [*named, "", "", ""][:3]
         if what == "empty":
             return f"{more} reads {subject or 'a stream'}, which is empty, and nothing fills it"
         if what == "stuck":
@@ -428,7 +431,9 @@ class Recording:
             "task outside": "a task starts outside the top function",
         }.get(what, what)
 
-    def _process_named(self, number: int) -> str:
+    def _process_named(self, match: re.Match[str]) -> str:
+        """Return the name and line of a process; match: PROCESS."""
+        number = int(match["site"])
         if number == TOP_SITE:
             return self.top.name
         site = self.instrumented.sites[number - FIRST_SITE]

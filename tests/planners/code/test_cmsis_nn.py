@@ -248,9 +248,8 @@ def counting(made):
 @needs_compiler
 def test_blocks_of_rows_give_the_bytes_of_the_whole_network(tmp_path):
     made = made_of(cases())
-    shared = [one.written.cmsis_nn.shared for one in made]
-    assert all(one[True] for one in shared)
-    assert any(one[False] for one in shared)
+    assert all(one.written.cmsis_nn.computed_blocks for one in made)
+    assert any(one.written.cmsis_nn.own_blocks for one in made)
     assert any(one.written.cmsis_nn.copied for one in made)
     layers = [layer for one in made for layer in one.written.cmsis_nn.to_json()["layers"]]
     called = {layer["function"] for layer in layers}
