@@ -92,7 +92,8 @@ class PeriodicProblem:
         upto = [list(accumulate(graph.productions(channel), initial=0)) for channel in channels]
         self._before = [made for sums in upto for made in sums[:-1]]
         self._upto = [total for c in channels for total in accumulate(graph.consumptions(c))]
-        self._latest: tuple[tuple[object, ...], NodeArrays] | None = None
+        self._latest_key: tuple[object, ...] = ()
+        self._latest: NodeArrays
         self._step = _ConstraintSteps(
             graph, self._produced, self._consumed, self.scale, self.cycles
         )
@@ -170,7 +171,7 @@ class PeriodicProblem:
         policy = backend.kernel(periodic.Policy)(value, cycle, spare, choice, backend.blank)
         policy.begin_with(unit)
         policy.within(int(low), self.scale, backend.limit)
-        status = _run(policy, edges.listed, layout.times, backend, stop)
+        status = _run(policy, edges, layout.times, backend, stop)
         if status == periodic.OVERFLOW:
             return None
         # Edges lead from consumer to producer; reversed they follow time.
@@ -197,7 +198,7 @@ class PeriodicProblem:
         )
 
     def _circuit_of(
-        self, cycle: Sequence[int], layout: NodeArrays, edges: EdgeArrays, backend: compiler.Backend
+        self, cycle: Sequence[int], layout: NodeArrays, edges: Any, backend: compiler.Backend
     ) -> Circuit:
         """Return the circuit of these edges, in the order of time."""
         nodes, channels = backend.take(edges.source, cycle), backend.take(edges.channel, cycle)
@@ -241,7 +242,7 @@ class PeriodicProblem:
 
     def constraints(
         self, copies: Sequence[int], backend: compiler.Backend, stop: Stop
-    ) -> tuple[NodeArrays, EdgeArrays]:
+    ) -> tuple[NodeArrays, Any]:
         """Return the constraints with this many copies, on a backend that holds them: see `fits`."""
         layout = self._layout(copies, backend, unit_times=False)
         return layout, self._edges(layout, self.graph.initial_tokens, backend, stop)
@@ -259,42 +260,38 @@ class PeriodicProblem:
     ) -> NodeArrays:
         """Return the arrays that do not depend on tokens; those of the latest copies are cached."""
         key = (tuple(copies), backend, unit_times)
-        if self._latest is not None and self._latest[0] == key:
-            return self._latest[1]
+        if key == self._latest_key:
+            return self._latest
         sizes = list(map(int.__mul__, copies, self.graph.phases))
         starts = [0, *accumulate(sizes)]
         self._step.adapt(copies)
         wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
         graph = self.graph
-        columns = (
-            self.graph._asdict()
-            | {  # see `periodic.ConstraintLayout`
-                "node_start": starts[:-1],
-                "copies": copies,
-                "wrap_height": wrap,
-                "produced": self._produced,
-                "produced_before": self._before,
-                "consumed": self._consumed,
-                "consumed_upto": self._upto,
-                "step": self._step.tokens,
-                "step_height": self._step.height,
-                "is_ordered": self._is_ordered,
-            }
+        columns = SimpleNamespace(  # of `periodic.ConstraintLayout`
+            **graph._asdict(),
+            node_start=starts[:-1],
+            copies=copies,
+            wrap_height=wrap,
+            produced=self._produced,
+            produced_before=self._before,
+            consumed=self._consumed,
+            consumed_upto=self._upto,
+            step=self._step.tokens,
+            step_height=self._step.height,
+            is_ordered=self._is_ordered,
         )
-        arrays = NodeArrays(
+        self._latest_key = key
+        self._latest = NodeArrays(
             nodes=starts[-1],
-            columns=backend.kernel(periodic.ConstraintLayout)(
-                SimpleNamespace(**columns), backend.array
-            ),
+            columns=backend.kernel(periodic.ConstraintLayout)(columns, backend.array),
             times=backend.array(
                 [1] * starts[-1] if unit_times else self._times(copies, graph.duration)
             ),
-            owner=backend.array([a for a, size in enumerate(sizes) for _ in range(size)]),
+            owner=backend.array([actor for actor, size in enumerate(sizes) for _ in range(size)]),
             starts=starts[:-1],
             room=[2 * starts[-1] + len(graph.producer)],
         )
-        self._latest = (key, arrays)
-        return arrays
+        return self._latest
 
     def _times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
         """Return the duration of each phase of each copy; durations: of each phase."""
@@ -306,20 +303,19 @@ class PeriodicProblem:
 
     def _edges(
         self, layout: NodeArrays, tokens: Sequence[int], backend: compiler.Backend, stop: Stop
-    ) -> EdgeArrays:
-        """Return the constraints for this many initial tokens. Raises GaveUp."""
+    ) -> Any:
+        """Return the constraints for this many initial tokens, as `periodic.Edges`. Raises GaveUp."""
         expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
         start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
         while True:
-            source, height, channel = (backend.blank(layout.room[0]) for _ in range(3))
-            listed = make(start, source, height, channel)
-            while not expand(layout.columns, initial_tokens, listed, backend.fuel):
+            edges = make(start, *(backend.blank(layout.room[0]) for _ in range(3)))
+            while not expand(layout.columns, initial_tokens, edges, backend.fuel):
                 stop.look()
             # The room is an estimate; if it is too small, the kernel counts the edges, and the second
             # expansion fits.
-            if listed.number <= layout.room[0]:
-                return EdgeArrays(listed.number, start, source, height, channel, listed)
-            layout.room[0] = listed.number
+            if edges.number <= layout.room[0]:
+                return edges
+            layout.room[0] = edges.number
 
     def nodes(self, copies: Sequence[int]) -> int:
         """Return the size of the schedule: phases of all copies."""
@@ -365,7 +361,7 @@ MANY_NODES = 2_000  # unbounded integers find the policy of fewer within a tenth
 LONGEST, LESS = 40, 8  # bits of the first attempt's numbers, and those that each attempt gives up
 
 
-def _rounded_choice(edges: EdgeArrays, times: Sequence[int], stop: Stop) -> list[int] | None:
+def _rounded_choice(edges: Any, times: Sequence[int], stop: Stop) -> list[int] | None:
     """Return the best policy for times and heights that are rounded until 64 bits hold all sums.
 
     Unbounded integers that begin from it end in a few steps instead of tens, and stay exact. None where
@@ -373,17 +369,17 @@ def _rounded_choice(edges: EdgeArrays, times: Sequence[int], stop: Stop) -> list
     """
     backend = compiler.backend(fits=True)
     nodes, end, array = len(times), edges.number, backend.array
-    graph = [array(numbers) for numbers in (edges.start, edges.source[:end], edges.channel[:end])]
+    start, source, channel = map(array, (edges.start, edges.source[:end], edges.channel[:end]))
     # Fewer bits in each attempt, until no sum overflows; the policy need not be exact, only near.
     for bits in range(LONGEST, LESS, -LESS) if backend.is_compiled else ():
         time, height = (array(_rounded(numbers, bits)) for numbers in (times, edges.height[:end]))
-        listed = backend.kernel(periodic.Edges)(graph[0], graph[1], height, graph[2])
+        rounded = backend.kernel(periodic.Edges)(start, source, height, channel)
         value, cycle, choice = (backend.blank(nodes) for _ in range(3))
         policy = backend.kernel(periodic.Policy)(
             value, cycle, backend.blank(1), choice, backend.blank
         )
         policy.within(0, 1, backend.limit)
-        status = _run(policy, listed, time, backend, stop)
+        status = _run(policy, rounded, time, backend, stop)
         if status != periodic.OVERFLOW:
             return list(choice) if status == periodic.OPTIMAL else None
     return None
@@ -411,17 +407,6 @@ def _split(edges: Sequence[int]) -> Iterator[list[int]]:
             if (key := tuple(cycle)) not in seen:
                 seen.add(key)
                 yield cycle
-
-
-class EdgeArrays(NamedTuple):
-    """Constraints as the kernel wrote them, and their number."""
-
-    number: int
-    start: Any
-    source: Any
-    height: Any
-    channel: Any
-    listed: Any  # the kernel's own
 
 
 class NodeArrays(NamedTuple):
@@ -471,10 +456,8 @@ class _ConstraintSteps:
         self._copies = list(copies)
         for channel in self._channels_at(changed):
             producer, produced, consumer, consumed = self._moved[channel]
-            produced_tokens, consumed_tokens = (
-                copies[producer] * produced,
-                copies[consumer] * consumed,
-            )
+            produced_tokens = copies[producer] * produced
+            consumed_tokens = copies[consumer] * consumed
             step = gcd(produced_tokens, consumed_tokens)
             height = self._scale * step // self._unit[channel]
             self.tokens[channel], self.height[channel] = step, height

@@ -331,40 +331,29 @@ class _Rooms:
     def _compute(self, backend: compiler.Backend) -> bool:
         """Compute the rooms on one backend; False if its numbers overflow."""
         layout, edges = self._problem.constraints(self.copies, backend, self._stop)
-        nodes, times = layout.nodes, layout.times
-        source, height = edges.source[: edges.number], edges.height[: edges.number]
         ratio = self._height_period
-        largest = max(map(abs, height), default=0)
+        largest = max(map(abs, edges.height[: edges.number]), default=0)
         limit = backend.limit // 4
-        sums = ranges.largest_in_rooms(ratio.as_integer_ratio(), largest, max(times))
-        if nodes * sums > limit:
+        sums = ranges.largest_in_rooms(ratio.as_integer_ratio(), largest, max(layout.times))
+        if layout.nodes * sums > limit:
             return False
-        starts, room = backend.blank(nodes), backend.blank(edges.number)
+        rooms = backend.kernel(kernels.Rooms)(edges, layout.times, backend.blank)
         # The kernel pauses after this number of rounds, so that the stop can end the computation.
-        rounds_per_call = 1 + backend.fuel // len(room)
+        rounds_per_call = 1 + backend.fuel // edges.number
         for rounds in count(0, rounds_per_call):
             self._stop.look()
-            if rounds > nodes:
+            if rounds > layout.nodes:
                 raise AssertionError("a period that was found has a schedule")
-            status = backend.kernel(kernels.rooms)(
-                edges.start, source, height, times,
-                ratio.numerator, ratio.denominator, limit, rounds_per_call, starts, room,
-            )  # fmt: skip
+            status = backend.kernel(kernels.compute_rooms)(
+                rooms, ratio.numerator, ratio.denominator, limit, rounds_per_call
+            )
             if status == kernels.OVERFLOW:
                 return False
             if status != kernels.CHANGED:
                 break
-        out = (backend.blank(nodes + 1), backend.blank(len(room)), backend.blank(len(room)))
-        backend.kernel(kernels.outgoing)(edges.start, source, *out)
-        self._layout, self._room, self._out = layout, room, out
-        self._source, self._height = source, height
-        self._channel = edges.channel[: edges.number]
-        self._backend = backend
-        self._largest_room = max(room, default=0)
-        # Gain, entry, heap, place and touched of `kernels.better_cycle`, which restores these values.
-        self._scratch = [backend.array([initial]) * nodes for initial in (0, -1, 0, -1, 0)]
-        self._cycle = backend.blank(nodes)
-        self._is_member = backend.blank(nodes)
+        backend.kernel(kernels.list_outgoing)(rooms)
+        self._layout, self._edges, self._rooms, self._backend = layout, edges, rooms, backend
+        self._largest_room = max(rooms.room, default=0)
         return True
 
     def slack(self, members: Sequence[tuple[int, int]], known: Slack) -> Slack:
@@ -399,33 +388,22 @@ class _Rooms:
         """Return the edges and the ratio of a cycle with a smaller ratio; None if there is none."""
         trial, scale = ratio.as_integer_ratio()
         largest = ranges.largest_in_better_cycle(trial, scale, len(nodes), self._largest_room)
-        backend = self._backend if largest <= self._backend.limit else compiler.PLAIN
-        answer = backend.blank(3)
-        for node in nodes:
-            self._is_member[node] = 1
-        arguments = [
-            *self._out, self._source, self._channel, self._room,
-            backend.array(nodes), self._is_member,
-        ]  # fmt: skip
-        scratch, cycle = self._scratch, self._cycle
-        if backend is not self._backend:
-            arguments, scratch = [*map(list, arguments)], [*map(list, scratch)]
-            cycle = list(cycle)
-        status = backend.kernel(kernels.better_cycle)(
-            *arguments, trial, scale, *scratch, cycle, answer
-        )
-        for node in nodes:
-            self._is_member[node] = 0
-        if status != kernels.FOUND:
+        backend, rooms = self._backend, self._rooms
+        if largest > backend.limit:
+            backend = compiler.PLAIN
+            rooms = backend.kernel(kernels.Rooms)(self._edges, self._layout.times, backend.blank)
+            rooms.room = list(self._rooms.room)
+            backend.kernel(kernels.list_outgoing)(rooms)
+        search = backend.kernel(kernels.better_cycle)
+        if search(rooms, backend.array(nodes), trial, scale) != kernels.FOUND:
             return None
-        edges, room, member_firings = map(int, answer)
-        return [int(edge) for edge in cycle[:edges]], Fraction(room, member_firings)
+        return list(rooms.cycle[: rooms.edges]), Fraction(rooms.cycle_room, rooms.members)
 
     def _circuit(self, edges: Sequence[int]) -> Circuit:
         """Return the circuit of these edges, which are listed against time."""
         forwards = edges[::-1]
         take, layout = self._backend.take, self._layout
-        nodes, channels = take(self._source, forwards), take(self._channel, forwards)
+        nodes, channels = take(self._edges.source, forwards), take(self._edges.channel, forwards)
         return self._problem.circuit(
             nodes,
             channels,
@@ -436,5 +414,5 @@ class _Rooms:
                 for node, channel in zip(nodes, channels, strict=True)
                 if channel >= 0
             ),
-            height=sum(take(self._height, forwards)),
+            height=sum(take(self._edges.height, forwards)),
         )

@@ -79,9 +79,9 @@ class ConstraintLayout:
 class Edges:
     """The incoming edges of node v: entries start[v] : start[v + 1] of source, height and channel.
 
-    start: (nodes + 1,). The channel of an edge that orders the starts of an actor is -1. If the arrays
-    are too short, edges are only counted. node, actor, number: the node and actor at which listing
-    resumes, and the edges before it. steps: of the current call.
+    start: (nodes + 1,). The channel of an edge that orders the starts of an actor is -1. number: edges
+    so far; if the arrays are too short, edges are only counted. node, actor: at which listing resumes.
+    steps: of the current call.
     """
 
     def __init__(self, start, source, height, channel):

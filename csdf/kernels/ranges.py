@@ -9,7 +9,7 @@ such numbers fit as well.
 |---|---|
 | periodic.expand | tokens of each channel, at most `expandable_tokens`, which bounds the heights too |
 | periodic.maximum_cycle_ratio | times, heights, both terms of the lower bound, initial values |
-| slack.rooms | `largest_in_rooms` times the number of nodes |
+| slack.compute_rooms | `largest_in_rooms` times the number of nodes |
 | slack.better_cycle | `largest_in_better_cycle` |
 | self_timed.begin, advance, pack_state | `largest_in_execution`, iterations * `sequential_time` |
 | causes.cycle_length, go_round | `largest_in_causes` |

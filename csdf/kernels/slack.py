@@ -21,19 +21,56 @@ OVERFLOW = 2  # a sum left the allowed range: repeat with unbounded integers
 CHANGED = 3  # times grew in the last round: call again
 
 
-def rooms(
-    edge_start, edge_source, edge_height, time, numerator, denominator, limit, most, value, room
-):
+class Rooms:
+    """The room of each edge at one period, and a search of cycles: N nodes, E edges.
+
+    start, source, height, channel: incoming edges of each node, of `periodic.expand`; the first of each
+    node takes no time, and has channel -1. time: (N,). value: (N,) start times times the denominator of
+    the period. room: (E,) in units of 1 / denominator. The edges that leave node n are out_edge, with
+    target out_target, from index out_start[n] to before out_start[n + 1].
+
+    is_member: (N,) whether the node has a longer duration. cycle: (N,) edges of the latest cycle,
+    against time: each edge leaves the node that the next edge enters. edges, cycle_room, members: their
+    number, their room, and the members on the cycle. Between searches gain is (N,) zeros, the increase
+    of each start; entry is (N,) -1, the edge by which the increase arrived; place is (N,) -1, the
+    position in the heap. heap, touched: (N,) scratch.
+    """
+
+    def __init__(self, edges, time, blank):
+        """Begin without rooms. blank: makes zeros of the kernel's kind."""
+        self.start = edges.start
+        self.source = edges.source
+        self.height = edges.height
+        self.channel = edges.channel
+        self.time = time
+        self.value = blank(len(time))
+        self.room = blank(edges.number)
+        self.out_start = blank(len(time) + 1)
+        self.out_edge = blank(edges.number)
+        self.out_target = blank(edges.number)
+        self.is_member = blank(len(time))
+        self.gain = blank(len(time))
+        self.entry = blank(len(time))
+        self.place = blank(len(time))
+        self.heap = blank(len(time))
+        self.touched = blank(len(time))
+        self.cycle = blank(len(time))
+        self.edges = 0
+        self.cycle_room = 0
+        self.members = 0
+        for node in range(len(time)):
+            self.entry[node] = -1
+            self.place[node] = -1
+
+
+def compute_rooms(rooms, numerator, denominator, limit, most):
     """Compute start times at the period numerator / denominator, and the room of every edge.
 
-    edge_start: (N + 1,), edge_source, edge_height: (E,) incoming edges of each node from
-    `periodic.expand`, the first of each node without time. time: (N,). numerator / denominator: the
-    period of one unit of height. limit: maximum of sums. most: rounds before a pause, at least one.
-    value: (N,) input: initial start times times `denominator`, such as zeros; output: a solution. room:
-    (E,) output, in units of 1 / denominator. Returns NONE, OVERFLOW, or CHANGED for a pause. If times
-    still grow after N + 1 rounds, no schedule has the period.
+    numerator / denominator: the period of one unit of height. limit: maximum of sums. most: rounds
+    before a pause, at least one. Returns NONE, OVERFLOW, or CHANGED for a pause. If times still grow
+    after N + 1 rounds, no schedule has the period.
     """
-    nodes = len(time)
+    nodes = len(rooms.time)
     rounds = 0
     is_changed = True
     # Bellman-Ford relaxation of longest paths, node by node, until no start time grows.
@@ -43,186 +80,160 @@ def rooms(
             return CHANGED
         rounds += 1
         for node in range(nodes):
-            first = edge_start[node]
-            best = value[node]
-            for edge in range(first, edge_start[node + 1]):
-                source = edge_source[edge]
-                reached = value[source] - numerator * edge_height[edge]
-                if edge != first:
-                    reached += denominator * time[source]
-                if reached > best:
-                    best = reached
+            best = rooms.value[node]
+            for edge in range(rooms.start[node], rooms.start[node + 1]):
+                best = max(best, reached_by(rooms, node, edge, numerator, denominator))
             if best > limit:
                 return OVERFLOW
-            if best > value[node]:
-                value[node] = best
+            if best > rooms.value[node]:
+                rooms.value[node] = best
                 is_changed = True
     for node in range(nodes):
-        first = edge_start[node]
-        for edge in range(first, edge_start[node + 1]):
-            source = edge_source[edge]
-            reached = value[source] - numerator * edge_height[edge]
-            if edge != first:
-                reached += denominator * time[source]
+        for edge in range(rooms.start[node], rooms.start[node + 1]):
             # The reduced cost of the edge, which is non-negative at a fixed point.
-            room[edge] = value[node] - reached
+            reached = reached_by(rooms, node, edge, numerator, denominator)
+            rooms.room[edge] = rooms.value[node] - reached
     return NONE
 
 
-def outgoing(edge_start, edge_source, out_start, out_edge, out_target):
-    """List the edges by their source node.
+def reached_by(rooms, node, edge, numerator, denominator):
+    """Return the earliest start of a node, times the denominator, that one of its edges permits."""
+    source = rooms.source[edge]
+    reached = rooms.value[source] - numerator * rooms.height[edge]
+    if edge != rooms.start[node]:
+        reached += denominator * rooms.time[source]
+    return reached
 
-    out_start: (N + 1,) output; out_edge, out_target: (E,) output, number and target of each edge.
-    """
-    nodes = len(edge_start) - 1
+
+def list_outgoing(rooms):
+    """List the edges by their source node, in out_start, out_edge and out_target."""
+    nodes = len(rooms.time)
     for node in range(nodes + 1):
-        out_start[node] = 0
+        rooms.out_start[node] = 0
     # Counting sort by source node: count, prefix sums, then fill.
-    for edge in range(edge_start[nodes]):
-        out_start[edge_source[edge] + 1] += 1
+    for edge in range(rooms.start[nodes]):
+        rooms.out_start[rooms.source[edge] + 1] += 1
     for node in range(nodes):
-        out_start[node + 1] += out_start[node]
+        rooms.out_start[node + 1] += rooms.out_start[node]
     for node in range(nodes):
-        for edge in range(edge_start[node], edge_start[node + 1]):
-            at = out_start[edge_source[edge]]
-            out_edge[at] = edge
-            out_target[at] = node
-            out_start[edge_source[edge]] = at + 1
+        for edge in range(rooms.start[node], rooms.start[node + 1]):
+            index = rooms.out_start[rooms.source[edge]]
+            rooms.out_edge[index] = edge
+            rooms.out_target[index] = node
+            rooms.out_start[rooms.source[edge]] = index + 1
     # Filling has advanced each start to the start of the next node: shift the starts back.
     for node in range(nodes, 0, -1):
-        out_start[node] = out_start[node - 1]
-    out_start[0] = 0
+        rooms.out_start[node] = rooms.out_start[node - 1]
+    rooms.out_start[0] = 0
 
 
-def better_cycle(
-    out_start,
-    out_edge,
-    out_target,
-    edge_source,
-    edge_channel,
-    room,
-    members,
-    is_member,
-    trial,
-    scale,
-    gain,
-    entry,
-    heap,
-    place,
-    touched,
-    cycle,
-    answer,
-):
+def better_cycle(rooms, members, trial, scale):
     """Search a cycle through members with room / members < trial / scale; return FOUND or NONE.
 
-    out_start, out_edge, out_target: of `outgoing`. edge_source, edge_channel, room: (E,); an edge of
-    channel -1 takes no time. members: nodes with longer durations; is_member: (N,) flags.
-    cycle: (N,) output, the edges of the cycle against time: each edge leaves the node that the next
-    edge enters. answer: (3,) output: edges, room and members of the cycle.
-    Scratch, restored at the end: gain (N,) zeros, the increase of each start; entry (N,) -1, the edge
-    by which the increase arrived; place (N,) -1, position in the heap. heap, touched: (N,) scratch.
+    members: nodes with longer durations. The cycle is in `rooms`.
     """
     waiting = 0
     reached = 0
-    answer[0] = 0
-    for i in range(len(members)):
-        node = members[i]
-        heap[waiting] = node
-        place[node] = waiting
+    for position in range(len(members)):
+        node = members[position]
+        rooms.is_member[node] = 1
+        rooms.heap[waiting] = node
+        rooms.place[node] = waiting
         waiting += 1
-        touched[reached] = node
+        rooms.touched[reached] = node
         reached += 1
-        entry[node] = -2  # touched, but with no edge that leads here
+        rooms.entry[node] = -2  # touched, but with no edge that leads here
     closing = -1
     # Best-first search by the largest increase, as Dijkstra's, with an indexed binary heap.
     while waiting > 0 and closing < 0:
-        node = heap[0]
-        place[node] = -1
+        node = rooms.heap[0]
+        rooms.place[node] = -1
         waiting -= 1
         # The heap is inlined: a function call for each node makes analyses 17 % slower.
         if waiting > 0:  # the last node moves to the root and sinks below children of larger gain
-            moved = heap[waiting]
+            moved = rooms.heap[waiting]
             at = 0
             while True:
                 child = 2 * at + 1
                 if child >= waiting:
                     break
-                if child + 1 < waiting and gain[heap[child + 1]] > gain[heap[child]]:
+                if (
+                    child + 1 < waiting
+                    and rooms.gain[rooms.heap[child + 1]] > rooms.gain[rooms.heap[child]]
+                ):
                     child += 1
-                if gain[heap[child]] <= gain[moved]:
+                if rooms.gain[rooms.heap[child]] <= rooms.gain[moved]:
                     break
-                heap[at] = heap[child]
-                place[heap[at]] = at
+                rooms.heap[at] = rooms.heap[child]
+                rooms.place[rooms.heap[at]] = at
                 at = child
-            heap[at] = moved
-            place[moved] = at
-        if is_member[node] and entry[node] >= 0:
-            closing = node_of_cycle(edge_source, entry, node, len(gain))
+            rooms.heap[at] = moved
+            rooms.place[moved] = at
+        if rooms.is_member[node] and rooms.entry[node] >= 0:
+            closing = node_of_cycle(rooms, node)
             if closing >= 0:
                 break
-        begin = gain[node]  # a self-loop of the node may change its gain within the loop
-        for out in range(out_start[node], out_start[node + 1]):
-            edge = out_edge[out]
-            target = out_target[out]
-            increase = begin - scale * room[edge]
-            if is_member[node] and edge_channel[edge] >= 0:
+        begin = rooms.gain[node]  # a self-loop of the node may change its gain within the loop
+        for out in range(rooms.out_start[node], rooms.out_start[node + 1]):
+            edge = rooms.out_edge[out]
+            target = rooms.out_target[out]
+            increase = begin - scale * rooms.room[edge]
+            if rooms.is_member[node] and rooms.channel[edge] >= 0:
                 increase += trial
-            if increase <= gain[target]:
+            if increase <= rooms.gain[target]:
                 continue
-            if entry[target] == -1:
-                touched[reached] = target
+            if rooms.entry[target] == -1:
+                rooms.touched[reached] = target
                 reached += 1
-            gain[target] = increase
-            entry[target] = edge
-            at = place[target]
+            rooms.gain[target] = increase
+            rooms.entry[target] = edge
+            at = rooms.place[target]
             if at < 0:  # new in the heap
                 at = waiting
                 waiting += 1
-            while at > 0 and gain[heap[(at - 1) // 2]] < increase:
-                heap[at] = heap[(at - 1) // 2]
-                place[heap[at]] = at
+            while at > 0 and rooms.gain[rooms.heap[(at - 1) // 2]] < increase:
+                rooms.heap[at] = rooms.heap[(at - 1) // 2]
+                rooms.place[rooms.heap[at]] = at
                 at = (at - 1) // 2
-            heap[at] = target
-            place[target] = at
+            rooms.heap[at] = target
+            rooms.place[target] = at
     if closing >= 0:
-        measure_cycle(edge_source, edge_channel, room, is_member, entry, closing, cycle, answer)
+        measure_cycle(rooms, closing)
     # Only touched nodes are reset, so a call costs as much as the search reaches.
-    for i in range(reached):
-        node = touched[i]
-        gain[node] = 0
-        entry[node] = -1
-        place[node] = -1
+    for position in range(reached):
+        node = rooms.touched[position]
+        rooms.is_member[node] = 0
+        rooms.gain[node] = 0
+        rooms.entry[node] = -1
+        rooms.place[node] = -1
     return FOUND if closing >= 0 else NONE
 
 
-def node_of_cycle(edge_source, entry, node, nodes):
+def node_of_cycle(rooms, node):
     """Return a node on the cycle that is reached backwards from a node, or -1 if none is."""
-    back = edge_source[entry[node]]
+    back = rooms.source[rooms.entry[node]]
     steps = 0
-    while back != node and entry[back] >= 0 and steps <= nodes:
-        back = edge_source[entry[back]]
+    while back != node and rooms.entry[back] >= 0 and steps <= len(rooms.time):
+        back = rooms.source[rooms.entry[back]]
         steps += 1
     # More steps than nodes: the way back runs around a cycle without the node itself.
-    return back if back == node or steps > nodes else -1
+    return back if back == node or steps > len(rooms.time) else -1
 
 
-def measure_cycle(edge_source, edge_channel, room, is_member, entry, closing, cycle, answer):
+def measure_cycle(rooms, closing):
     """Write the edges of the cycle through a node, and their number, room and members.
 
     The ratio of room and members is the next trial of Newton's method.
     """
-    total = 0
-    counted = 0
-    edges = 0
+    rooms.edges = 0
+    rooms.cycle_room = 0
+    rooms.members = 0
     node = closing
-    while node != closing or edges == 0:
-        edge = entry[node]
-        cycle[edges] = edge
-        edges += 1
-        total += room[edge]
-        node = edge_source[edge]
-        if is_member[node] and edge_channel[edge] >= 0:
-            counted += 1
-    answer[0] = edges
-    answer[1] = total
-    answer[2] = counted
+    while node != closing or rooms.edges == 0:
+        edge = rooms.entry[node]
+        rooms.cycle[rooms.edges] = edge
+        rooms.edges += 1
+        rooms.cycle_room += rooms.room[edge]
+        node = rooms.source[edge]
+        if rooms.is_member[node] and rooms.channel[edge] >= 0:
+            rooms.members += 1

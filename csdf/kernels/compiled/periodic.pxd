@@ -11,7 +11,7 @@ cdef class ConstraintLayout:
 
 
 cdef class Edges:
-    cdef int64_t[::1] start, source, height, channel
+    cdef readonly int64_t[::1] start, source, height, channel
     cdef readonly int64_t number
     cdef int64_t node, actor, steps
 
