@@ -351,7 +351,7 @@ class _Rooms:
                 return False
             if status != kernels.CHANGED:
                 break
-        backend.kernel(kernels.list_outgoing)(rooms)
+        backend.kernel(kernels.begin_search)(rooms)
         self._layout, self._edges, self._rooms, self._backend = layout, edges, rooms, backend
         self._largest_room = max(rooms.room, default=0)
         return True
@@ -393,7 +393,7 @@ class _Rooms:
             backend = compiler.PLAIN
             rooms = backend.kernel(kernels.Rooms)(self._edges, self._layout.times, backend.blank)
             rooms.room = list(self._rooms.room)
-            backend.kernel(kernels.list_outgoing)(rooms)
+            backend.kernel(kernels.begin_search)(rooms)
         search = backend.kernel(kernels.better_cycle)
         if search(rooms, backend.array(nodes), trial, scale) != kernels.FOUND:
             return None

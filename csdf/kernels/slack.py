@@ -58,9 +58,6 @@ class Rooms:
         self.edges = 0
         self.cycle_room = 0
         self.members = 0
-        for node in range(len(time)):
-            self.entry[node] = -1
-            self.place[node] = -1
 
 
 def compute_rooms(rooms, numerator, denominator, limit, most):
@@ -105,11 +102,12 @@ def reached_by(rooms, node, edge, numerator, denominator):
     return reached
 
 
-def list_outgoing(rooms):
-    """List the edges by their source node, in out_start, out_edge and out_target."""
+def begin_search(rooms):
+    """List the edges by their source node, and set what is so between searches."""
     nodes = len(rooms.time)
-    for node in range(nodes + 1):
-        rooms.out_start[node] = 0
+    for node in range(nodes):
+        rooms.entry[node] = -1
+        rooms.place[node] = -1
     # Counting sort by source node: count, prefix sums, then fill.
     for edge in range(rooms.start[nodes]):
         rooms.out_start[rooms.source[edge] + 1] += 1

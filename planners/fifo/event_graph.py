@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -289,7 +290,7 @@ class Subgraph:
                 distance = depth + (0 if lock is None else lock.held)
                 self._back = max(self._back, -(-distance // fifo.words))
         self._most_tokens = whole.most_tokens - min(shift, default=0)
-        self._columns = active, base, enabled, shift
+        self._columns = {"active": active, "base": base, "enabled": enabled, "shift": shift}
         self._backend: compiler.Backend | None = None  # once there is a question
         # A ring of frames: an event refers at most `_back` frames back; further slots serve the
         # search for a repeated state.
@@ -314,27 +315,17 @@ class Subgraph:
         backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         if backend is not self._backend:
             self._backend = backend
-            self._active, self._base, enabled, shift = (
-                _array(backend, column) for column in self._columns
-            )
-            arrays = whole.arrays(backend)
-            self._sequences = backend.kernel(event_times.EventSequences)(
-                arrays["events"], self._base, arrays["gap"], arrays["gap_at"], arrays["wait_start"]
-            )
-            self._waits = backend.kernel(event_times.TokenWaits)(
-                enabled, arrays["source"], arrays["token_at"], shift, arrays["tokens"],
-                arrays["event_at"], arrays["delay"], arrays["delay_at"], arrays["tables"],
-            )  # fmt: skip
-            position, self._stack, goal, is_stacked, self._cause = (
-                _array(backend, [0] * len(self._base)) for _ in range(5)
-            )
-            self._scratch = backend.kernel(event_times.SequenceStack)(
-                position, self._stack, goal, is_stacked, self._cause
-            )
-            self._answer = _array(backend, [0] * 4)
+            own = {name: _array(backend, column) for name, column in self._columns.items()}
+            columns = SimpleNamespace(**whole.arrays(backend), **own)
+            self._sequences = backend.kernel(event_times.EventSequences)(columns)
+            self._waits = backend.kernel(event_times.TokenWaits)(columns)
+            stack = backend.kernel(event_times.SequenceStack)
+            self._stack = stack(len(whole.events), backend.blank)
+            self._growth = backend.kernel(event_times.Growth)()
         self._times = self._blank(self._slots * self.events)
-        frame_times = backend.kernel(event_times.FrameTimes)
-        self._kept = frame_times(self._slots, self.events, self._times)
+        self._kept = backend.kernel(event_times.FrameTimes)(
+            self._slots, self.events, self._times, period.numerator, period.denominator
+        )
 
     @property
     def _kernels(self) -> compiler.Backend:
@@ -351,7 +342,7 @@ class Subgraph:
         """Return the cycle of a deadlock, or None."""
         # A deadlock shows in the first frame: later frames repeat its waits.
         self._begin(Fraction(0), 1)
-        return self._stuck() if self._frame(0, Fraction(0), spend) else None
+        return self._stuck() if self._frame(0, spend) else None
 
     def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> EventCycle | None:
         """Return a cycle with a period above this one; None if no such cycle exists.
@@ -359,16 +350,14 @@ class Subgraph:
         Both answers are exact: None is proved by times that repeat, a cycle by its events.
         """
         self._begin(period, MOST_FRAMES)
-        if self._frame(0, period, spend):
+        if self._frame(0, spend):
             return self._stuck()
-        growth = self._kernels.kernel(event_times.growth)
+        measure_growth, growth = self._kernels.kernel(event_times.measure_growth), self._growth
         settled = 0
         for frame in range(1, MOST_FRAMES):
-            self._frame(frame, period, spend)
-            maximum = growth(
-                frame, period.numerator, self._active, self._sequences, self._kept, self._answer
-            )
-            settled = settled + 1 if maximum == 0 and int(self._answer[2]) == 0 else 0
+            self._frame(frame, spend)
+            measure_growth(frame, self._sequences, self._kept, growth)
+            settled = settled + 1 if growth.most == growth.least == 0 else 0
             if settled >= self._back:
                 self._settled = frame, self._times
                 return None
@@ -392,7 +381,7 @@ class Subgraph:
 
         def times_of(layer: int, port: WordPort | Lock) -> Numbers:
             sequence = self._whole.sequence(layer, port)
-            begin = frame % self._slots * self.events + int(self._base[sequence])
+            begin = frame % self._slots * self.events + self._columns["base"][sequence]
             end = begin + self._whole.events[sequence]
             in_frame = np.asarray(times[begin:end], dtype=self._kind)
             return in_frame if port.events is None else in_frame[port.events]
@@ -412,11 +401,12 @@ class Subgraph:
         """Return the times of events by sequence, one row per frame, for frames at this distance."""
         self._begin(period, frames)
         for frame in range(frames):
-            if self._frame(frame, period, spend):
+            if self._frame(frame, spend):
                 raise GaveUp(f"{self._whole.design.name} deadlocks in these depths")
         table = np.asarray(self._times, dtype=self._kind).reshape(self._slots, self.events)
         table = table[:frames] // period.denominator
-        begins = {int(number): int(self._base[number]) for number in self._active}
+        active, base = self._columns["active"], self._columns["base"]
+        begins = {number: base[number] for number in active}
         return {
             number: table[:, begin : begin + self._whole.events[number]]
             for number, begin in begins.items()
@@ -442,40 +432,33 @@ class Subgraph:
     def _blank(self, length: int) -> Any:
         return np.empty(length, dtype=np.int64) if self._kernels.is_compiled else [0] * length
 
-    def _frame(self, frame: int, period: Fraction, spend: Spend) -> bool:
+    def _frame(self, frame: int, spend: Spend) -> bool:
         """Compute the times of a frame; return whether an event waits for itself."""
         spend(self.events // EVENTS + 1)
         self.simulated += self.events
         status = self._kernels.kernel(event_times.advance)(
-            frame, period.numerator, period.denominator, self._active, self._sequences,
-            self._waits, self._kept, self._scratch, self._answer,
-        )  # fmt: skip
+            frame, self._sequences, self._waits, self._kept, self._stack
+        )
         return bool(status == event_times.STUCK)
 
     def _stuck(self) -> EventCycle:
         """Return the cycle of the events that wait for themselves, after `_frame` found it."""
-        begin, end = int(self._answer[0]), int(self._answer[1])
-        sequences = np.asarray(self._stack[begin:end])
-        return self._cycle(None, sequences, np.asarray(self._cause)[sequences])
+        sequences = np.asarray(self._stack.stack[self._stack.begin : self._stack.end])
+        return self._cycle(None, sequences, np.asarray(self._stack.cause)[sequences])
 
     def _traced(self, frame: int, period: Fraction) -> EventCycle | None:
         """Return the critical cycle of the event that grew the most in a frame, if it closes."""
-        sequence, event = int(self._answer[0]), int(self._answer[1])
-        met_at = _array(self._kernels, [-1] * self.events)
-        sequences, frames, waits = (self._blank(self.events + 1) for _ in range(3))
-        path = self._kernels.kernel(event_times.EventPath)(met_at, sequences, frames, waits)
+        path = self._kernels.kernel(event_times.EventPath)(self.events, self._blank)
         # Following the waits backwards from an event closes the critical cycle.
         status = self._kernels.kernel(event_times.trace)(
-            frame, period.denominator, sequence, event, self._sequences, self._waits, self._kept,
-            path, self._answer,
-        )  # fmt: skip
+            frame, self._sequences, self._waits, self._kept, self._growth, path
+        )
         if status != event_times.CYCLE:
             return None
-        length, first, cycle_frames, units = (int(number) for number in self._answer)
-        cycle_period = Fraction(units, cycle_frames * period.denominator)
-        of_cycle = slice(first, length)
+        cycle_period = Fraction(path.units, path.frames * period.denominator)
+        of_cycle = slice(path.first, path.length)
         return self._cycle(
-            cycle_period, np.asarray(sequences[of_cycle]), np.asarray(waits[of_cycle])
+            cycle_period, np.asarray(path.sequence[of_cycle]), np.asarray(path.wait[of_cycle])
         )
 
     def _cycle(self, period: Fraction | None, sequences: Any, waits: Any) -> EventCycle:

@@ -34,18 +34,20 @@ UNDECIDED = -2
 class EventSequences:
     """S sequences. A table begins at an index of `tables` of TokenWaits; index -1 means no table.
 
-    events: (S,) events in a frame. base: (S,) position of the first event among all events of a frame.
-    gap: (S,) from each event to the next; gap_at: (S,) table of the gap before each event, instead of
-    `gap`. wait_start: (S + 1,) the waits of sequence s are wait_start[s] : wait_start[s + 1].
+    active: the sequences whose times are computed. events: (S,) events in a frame. base: (S,) position
+    of the first event among all events of a frame. gap: (S,) from each event to the next; gap_at: (S,)
+    table of the gap before each event, instead of `gap`. wait_start: (S + 1,) the waits of sequence s
+    are wait_start[s] : wait_start[s + 1].
     """
 
-    def __init__(self, events, base, gap, gap_at, wait_start):
+    def __init__(self, columns):
         """Keep these arrays."""
-        self.events = events
-        self.base = base
-        self.gap = gap
-        self.gap_at = gap_at
-        self.wait_start = wait_start
+        self.active = columns.active
+        self.events = columns.events
+        self.base = columns.base
+        self.gap = columns.gap
+        self.gap_at = columns.gap_at
+        self.wait_start = columns.wait_start
 
 
 class TokenWaits:
@@ -59,73 +61,96 @@ class TokenWaits:
     `delay`.
     """
 
-    def __init__(self, enabled, source, token_at, shift, tokens, event_at, delay, delay_at, tables):
+    def __init__(self, columns):
         """Keep these arrays."""
-        self.enabled = enabled
-        self.source = source
-        self.token_at = token_at
-        self.shift = shift
-        self.tokens = tokens
-        self.event_at = event_at
-        self.delay = delay
-        self.delay_at = delay_at
-        self.tables = tables
+        self.enabled = columns.enabled
+        self.source = columns.source
+        self.token_at = columns.token_at
+        self.shift = columns.shift
+        self.tokens = columns.tokens
+        self.event_at = columns.event_at
+        self.delay = columns.delay
+        self.delay_at = columns.delay_at
+        self.tables = columns.tables
 
 
 class FrameTimes:
     """Times of all events in the last `slots` frames, as a ring: frame f is in slot f % slots.
 
-    total: events of a frame, the length of a slot. times: (slots * total,).
+    total: events of a frame, the length of a slot. times: (slots * total,). period: of the frames, in
+    units of time, `scale` of which are one unit of gaps and delays.
     """
 
-    def __init__(self, slots, total, times):
+    def __init__(self, slots, total, times, period, scale):
         """Keep these numbers and the array."""
         self.slots = slots
         self.total = total
         self.times = times
+        self.period = period
+        self.scale = scale
 
 
 class SequenceStack:
-    """Scratch of a depth-first search over sequences. All (S,).
+    """Depth-first search over S sequences, and its result in a deadlock. All (S,).
 
     position: next event of each sequence. stack: the open sequences, each waits for the next; goal:
     the event that is needed of each. is_stacked: by sequence. cause: the wait that each sequence is
-    stuck in.
+    stuck in. The sequences that wait for each other are stack[begin : end].
     """
 
-    def __init__(self, position, stack, goal, is_stacked, cause):
-        """Keep these arrays."""
-        self.position = position
-        self.stack = stack
-        self.goal = goal
-        self.is_stacked = is_stacked
-        self.cause = cause
+    def __init__(self, sequences, blank):
+        """Begin with zeros. blank: makes this many."""
+        self.position = blank(sequences)
+        self.stack = blank(sequences)
+        self.goal = blank(sequences)
+        self.is_stacked = blank(sequences)
+        self.cause = blank(sequences)
+        self.begin = 0
+        self.end = 0
+
+
+class Growth:
+    """How much the events of a frame grew by more than a period since the preceding frame.
+
+    most: the maximum, at least 0, of this event of this sequence. least: the minimum, at most 0.
+    """
+
+    def __init__(self):
+        """Begin without growth."""
+        self.most = 0
+        self.least = 0
+        self.sequence = 0
+        self.event = 0
 
 
 class EventPath:
-    """Scratch and result of `trace`: the events of a path, from the last to earlier events.
+    """The events of a path, from the last to earlier events.
 
-    met_at: (events of a frame,) all -1; then the number of each met event in the path. sequence, frame:
-    of each event of the path. wait: the wait that decided its time, PRECEDING or UNDECIDED.
+    met_at: (events of a frame,) the number of each met event in the path, -1 for others. sequence,
+    frame: of each event of the path. wait: the wait that decided its time, PRECEDING or UNDECIDED.
+    length: number of events. The event with number `first` is met again at the end, `frames` frames and
+    `units` units of time earlier.
     """
 
-    def __init__(self, met_at, sequence, frame, wait):
-        """Keep these arrays."""
-        self.met_at = met_at
-        self.sequence = sequence
-        self.frame = frame
-        self.wait = wait
+    def __init__(self, events, blank):
+        """Begin without events. blank: makes this many zeros."""
+        self.met_at = blank(events)
+        self.sequence = blank(events + 1)
+        self.frame = blank(events + 1)
+        self.wait = blank(events + 1)
+        self.length = 0
+        self.first = 0
+        self.frames = 0
+        self.units = 0
 
 
-def advance(frame, period, scale, active, sequences, waits, kept, scratch, answer):
-    """Compute the times of all events of a frame; return DONE or STUCK.
-
-    active: the sequences to compute. kept: the frame is written into its slot. answer: in STUCK the
-    sequences that wait for each other are scratch.stack[answer[0] : answer[1]].
+def advance(frame, sequences, waits, kept, scratch):
+    """Compute the times of all events of a frame in its slot; return DONE or STUCK.
 
     Depth first: a sequence is continued when another needs one of its events, until it is blocked.
     """
     # Bound to local names for the inner loop.
+    active = sequences.active
     events = sequences.events
     base = sequences.base
     gaps = sequences.gap
@@ -142,6 +167,8 @@ def advance(frame, period, scale, active, sequences, waits, kept, scratch, answe
     tables = waits.tables
     times = kept.times
     position = scratch.position
+    period = kept.period
+    scale = kept.scale
     slots = kept.slots
     total = kept.total
     here = frame % slots * total
@@ -213,11 +240,11 @@ def advance(frame, period, scale, active, sequences, waits, kept, scratch, answe
             # A sequence that waits for itself within one frame: a cycle without tokens, so a
             # deadlock.
             if scratch.is_stacked[source]:
-                answer[1] = depth
+                scratch.end = depth
                 depth -= 1
                 while scratch.stack[depth] != source:
                     depth -= 1
-                answer[0] = depth
+                scratch.begin = depth
                 return STUCK
             scratch.stack[depth] = source
             scratch.goal[depth] = wanted
@@ -226,71 +253,76 @@ def advance(frame, period, scale, active, sequences, waits, kept, scratch, answe
     return DONE
 
 
-def growth(frame, period, active, sequences, kept, answer):
-    """Return the maximum by which an event grew by more than a period since the preceding frame.
+def gap_before(sequences, waits, sequence, event):
+    """Return the gap before an event."""
+    table = sequences.gap_at[sequence]
+    return sequences.gap[sequence] if table < 0 else waits.tables[table + event]
 
-    answer: [0] the sequence and [1] the event of this maximum; [2] the minimum of such growth,
-    or 0 where no event grew by less than a period.
-    """
+
+def delay_of(waits, wait, event):
+    """Return the delay of an event by a wait."""
+    table = waits.delay_at[wait]
+    return waits.delay[wait] if table < 0 else waits.tables[table + event]
+
+
+def measure_growth(frame, sequences, kept, growth):
+    """Compare the times of a frame with those of the preceding frame."""
     here = frame % kept.slots * kept.total
     before = (frame - 1) % kept.slots * kept.total
-    times = kept.times
-    most = 0
-    least = 0
-    answer[0] = active[0]
-    answer[1] = 0
-    for i in range(len(active)):
-        sequence = active[i]
+    growth.most = 0
+    growth.least = 0
+    growth.sequence = sequences.active[0]
+    growth.event = 0
+    for i in range(len(sequences.active)):
+        sequence = sequences.active[i]
         first = sequences.base[sequence]
-        for k in range(sequences.events[sequence]):
-            more = times[here + first + k] - times[before + first + k] - period
-            if more > most:
-                most = more
-                answer[0] = sequence
-                answer[1] = k
-            elif more < least:
-                least = more
-    answer[2] = least
-    return most
+        for event in range(sequences.events[sequence]):
+            more = (
+                kept.times[here + first + event] - kept.times[before + first + event] - kept.period
+            )
+            if more > growth.most:
+                growth.most = more
+                growth.sequence = sequence
+                growth.event = event
+            elif more < growth.least:
+                growth.least = more
 
 
-def trace(frame, scale, sequence, event, sequences, waits, kept, path, answer):
+def trace(frame, sequences, waits, kept, growth, path):
     """Follow the waits that decided the time of an event, back in time.
 
-    sequence, event: the first event of the path, in `frame`. answer[0]: the number of events of the
-    path. Return CYCLE, BEGINNING or FORGOTTEN. In CYCLE the event number answer[1] of the path is met
-    again at the end, answer[2] frames and answer[3] units of time earlier.
+    growth: its event is the first of the path, in `frame`. Return CYCLE if the path meets an event
+    twice, BEGINNING or FORGOTTEN.
     """
     tables = waits.tables
     times = kept.times
     slots = kept.slots
     total = kept.total
-    length = 0
+    sequence = growth.sequence
+    event = growth.event
     now = frame
+    for position in range(total):
+        path.met_at[position] = -1
     while True:
-        at = sequences.base[sequence] + event
-        value = times[now % slots * total + at]
+        position = sequences.base[sequence] + event
+        time = times[now % slots * total + position]
         # The same event in two frames: the walk has closed a critical cycle.
-        if path.met_at[at] >= 0:
-            entry = path.met_at[at]
-            answer[0] = length
-            answer[1] = entry
-            answer[2] = path.frame[entry] - now
-            answer[3] = times[path.frame[entry] % slots * total + at] - value
+        if path.met_at[position] >= 0:
+            path.first = path.met_at[position]
+            path.frames = path.frame[path.first] - now
+            path.units = times[path.frame[path.first] % slots * total + position] - time
             return CYCLE
-        path.met_at[at] = length
-        path.sequence[length] = sequence
-        path.frame[length] = now
-        path.wait[length] = UNDECIDED
-        length += 1
-        answer[0] = length
-        space = sequences.gap[sequence]
-        if sequences.gap_at[sequence] >= 0:
-            space = tables[sequences.gap_at[sequence] + event]
+        number = path.length
+        path.met_at[position] = number
+        path.sequence[number] = sequence
+        path.frame[number] = now
+        path.wait[number] = UNDECIDED
+        path.length += 1
+        gap = gap_before(sequences, waits, sequence, event) * kept.scale
         # The preceding event is in this frame, or the last of the preceding frame.
         if event > 0:
-            if times[now % slots * total + at - 1] + space * scale == value:
-                path.wait[length - 1] = PRECEDING
+            if times[now % slots * total + position - 1] + gap == time:
+                path.wait[number] = PRECEDING
                 event -= 1
                 continue
         elif now > 0:
@@ -299,8 +331,8 @@ def trace(frame, scale, sequence, event, sequences, waits, kept, path, answer):
                 return FORGOTTEN
             last = sequences.events[sequence] - 1
             before = (now - 1) % slots * total + sequences.base[sequence] + last
-            if times[before] + space * scale == value:
-                path.wait[length - 1] = PRECEDING
+            if times[before] + gap == time:
+                path.wait[number] = PRECEDING
                 event = last
                 now -= 1
                 continue
@@ -321,16 +353,13 @@ def trace(frame, scale, sequence, event, sequences, waits, kept, path, answer):
             if now - back <= frame - slots:
                 return FORGOTTEN
             made = token if waits.event_at[wait] < 0 else tables[waits.event_at[wait] + token]
-            pause = waits.delay[wait]
-            if waits.delay_at[wait] >= 0:
-                pause = tables[waits.delay_at[wait] + event]
             source = waits.source[wait]
-            at = (now - back) % slots * total + sequences.base[source] + made
-            if times[at] + pause * scale == value:
-                path.wait[length - 1] = wait
+            origin = (now - back) % slots * total + sequences.base[source]
+            if times[origin + made] + delay_of(waits, wait, event) * kept.scale == time:
+                path.wait[number] = wait
                 sequence = source
                 event = made
                 now -= back
                 break
-        if path.wait[length - 1] == UNDECIDED:
+        if path.wait[number] == UNDECIDED:
             return BEGINNING

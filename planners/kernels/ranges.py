@@ -13,7 +13,7 @@ csdf/kernels/compile.py; otherwise the plain kernel runs on unbounded integers.
 | placement_ejection.search, put, eject_above_highest | `placement_ejection` |
 | placement_corners.search | `placement_corners` |
 | loop_nests.minimum_traffic | `loop_nests` |
-| event_times.advance, growth, trace | `event_times` |
+| event_times.advance, measure_growth, trace | `event_times` |
 | stage_times.advance | `stage_times`; sets of FIFOs and processes have 62 bits |
 | dominance.undominated | any numbers of 64 bits: it compares them |
 | convolution_direct, all; convolution_tiles.forwards_* | `windows` |

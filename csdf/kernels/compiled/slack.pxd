@@ -25,7 +25,7 @@ cdef int64_t reached_by(
 ) noexcept
 
 @cython.locals(nodes=int64_t, node=int64_t, edge=int64_t, index=int64_t)
-cpdef list_outgoing(Rooms rooms)
+cpdef begin_search(Rooms rooms)
 
 @cython.locals(
     waiting=int64_t, reached=int64_t, position=int64_t, node=int64_t, closing=int64_t,
