@@ -157,11 +157,11 @@ def _compared_block_counts_c(written: Written) -> str:
     """Return C that compares the block counts of the first frame with the planned counts."""
     if written.cmsis_nn is None:
         return ""
-    computed, own = written.cmsis_nn.computed_blocks, written.cmsis_nn.own_blocks
+    cmsis_blocks, own_blocks = written.cmsis_nn.computed_blocks, written.cmsis_nn.own_blocks
     return f"""#ifdef {written.capitals}_BLOCKS
     blocks[0] = blocks[1] = 0;
     {_frame_c(written, 0)}
-    EXPECT(blocks[1] == {computed} && blocks[0] == {own});
+    EXPECT(blocks[1] == {cmsis_blocks} && blocks[0] == {own_blocks});
     {_init_c(written)}
 #endif
 """

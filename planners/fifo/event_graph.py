@@ -315,8 +315,8 @@ class Subgraph:
         backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         if backend is not self._backend:
             self._backend = backend
-            own = {name: _array(backend, column) for name, column in self._columns.items()}
-            columns = SimpleNamespace(**whole.arrays(backend), **own)
+            arrays = {name: _array(backend, column) for name, column in self._columns.items()}
+            columns = SimpleNamespace(**whole.arrays(backend), **arrays)
             self._sequences = backend.kernel(event_times.EventSequences)(columns)
             self._waits = backend.kernel(event_times.TokenWaits)(columns)
             stack = backend.kernel(event_times.SequenceStack)
