@@ -49,6 +49,7 @@ WITH_ANY_AXES = frozenset(  # kinds whose axes are translated to those of the la
         "SQUARED_DIFFERENCE", "STRIDED_SLICE", "SUB", "SUM", "TANH", "TILE", "TOPK_V2", "TRANSPOSE",
     }
 )  # fmt: skip
+WITH_FRACTIONS = ("DIV", "MEAN")  # kinds whose fractions are dropped if the operands are integers
 RESHAPES = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 TO_MATRIX, TO_MAP = (1, 2, 0), (2, 0, 1)  # from channels first to channels last, and back
 
@@ -332,6 +333,8 @@ class TfliteAssembly:
         self._require_types(
             node, [quantization, *(self.builder.layer(name).quantization for name in inputs)]
         )
+        if node.kind in WITH_FRACTIONS and quantization is None and _element(tensor).is_integer:
+            steps = (*steps, op.Activation(function="truncate"))
         if (
             has_node_axes
             and len(tensor.dims) == 4

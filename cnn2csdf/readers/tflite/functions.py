@@ -44,13 +44,8 @@ def elementwise(
         operator = op.Elementwise(
             function=function, constant=value.shape or (1,), constant_first=place == 0
         )
-    steps: list[op.Operator] = [operator]
-    result = assembly.output(node)
-    is_whole = result.element is not None and result.element.is_integer
-    if function == "divide" and is_whole and result.quantization() is None:
-        steps.append(op.Activation(function="truncate"))
     code = fused_activation(node, 0) if fused else 0
-    assembly.add(node, *steps, sources=sources, trained=trained, fused=code)
+    assembly.add(node, operator, sources=sources, trained=trained, fused=code)
 
 
 def sum_of_tensors(node: TfliteNode, assembly: TfliteAssembly) -> None:

@@ -300,6 +300,7 @@ CASES = {
     "TILE": tile,
     "BROADCAST_TO": broadcast,
     "CUMSUM": running_sum,
+    "MEAN of integers": reduction("MEAN", lambda xs: int(sum(xs) / len(xs)), of="int32"),
     "REDUCE_ALL": reduction("REDUCE_ALL", all, of="bool"),
     "REDUCE_ANY": reduction("REDUCE_ANY", any, of="bool"),
     "REDUCE_MAX": reduction("REDUCE_MAX", max),
