@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,16 +131,13 @@ class Conditions:
         tokens = deque([*re.findall(r"[\w']+|\|\||&&|<<|>>|[=!<>]=|\S", text), ""])
         try:
             return len(tokens) < 1000 and bool(_value(tokens)) and len(tokens) == 1
-        except (ValueError, RecursionError):
+        except (ValueError, IndexError, RecursionError):
             return False
 
 
 def _quotient(dividend: int, divisor: int) -> int:
     """Return the quotient, rounded towards zero; 0 for a division by zero in a skipped operand."""
-    if not divisor:
-        return 0
-    magnitude = abs(dividend) // abs(divisor)
-    return magnitude if (dividend < 0) == (divisor < 0) else -magnitude
+    return int(Fraction(dividend, divisor)) if divisor else 0
 
 
 # Binary operators of the preprocessor with their precedence: a smaller number binds less.
@@ -165,17 +163,10 @@ def _value(tokens: deque[str]) -> int:
     if tokens[0] != "?":
         return condition
     tokens.popleft()
-    first = _value_before(tokens, ":")
+    first = _value(tokens)
+    tokens.popleft()  # the colon
     second = _value(tokens)
     return first if condition else second
-
-
-def _value_before(tokens: deque[str], end: str) -> int:
-    """Return the value of the expression before a sign, and remove its tokens and the sign."""
-    value = _value(tokens)
-    if tokens.popleft() != end:
-        raise ValueError(f"no {end}")
-    return value
 
 
 def _binary(tokens: deque[str], least: int) -> int:
@@ -192,7 +183,10 @@ def _unary(tokens: deque[str]) -> int:
     """Return the value of a number, an expression in parentheses, or a unary operator before it."""
     token = tokens.popleft()
     if token == "(":
-        return _value_before(tokens, ")")
+        value = _value(tokens)
+        if tokens.popleft() != ")":
+            raise ValueError("no closing parenthesis")
+        return value
     if token in UNARY:
         return int(UNARY[token](_unary(tokens)))
     return c_integer(token.rstrip("uUlL").replace("'", ""))
