@@ -80,7 +80,7 @@ def _longest_self_timed(
         if start != (max(paces.values()) if sink is None else paces[sink]):
             return None
         size = sum(firings) + sum(numbers.initial_tokens)
-        slow = [number for number, name in enumerate(paces) if paces[name] == start]
+        slow = frozenset(number for number, name in enumerate(paces) if paces[name] == start)
         if len(slow) == len(paces):  # a state is certain to recur
             longest = min(longest, COMPARED_NUMBERS // size)
             if longest <= limit:
@@ -105,7 +105,7 @@ def _iterations(steady: SteadyState | None) -> int:
 
 
 def _iterations_of(
-    slow: Sequence[int], graph: IndexedGraph, firings: Sequence[int], limit: int, stop: Stop
+    slow: frozenset[int], graph: IndexedGraph, firings: Sequence[int], limit: int, stop: Stop
 ) -> int | None:
     """Return the iterations of the transient and of one steady part of the slow actors.
 
@@ -119,7 +119,7 @@ def _iterations_of(
     actors, channels = len(firings), range(len(graph.producer))
     inner = [channel for channel in channels if graph.producer[channel] in slow]
     outer = [channel for channel in channels if graph.consumer[channel] not in slow]
-    entering = [channel for channel in channels if channel not in {*inner, *outer}]
+    entering = sorted(set(channels).difference(inner, outer))
     # Places in `Execution.times()`: of starts, of the newest tokens, of all tokens.
     newest, tokens = actors, actors + len(channels)
     held = [
@@ -139,7 +139,7 @@ def _iterations_of(
             for channel in entering
         ):
             waited = now
-        before, origin = times, times[slow[0]][0][1]
+        before, origin = times, times[min(slow)][0][1]
         state = tuple((count, time - origin) for place in held for count, time in times[place])
         ahead_times = [times[place] for place in ahead]
         begin, begin_origin, earlier = seen.setdefault(state, (now, origin, ahead_times))
