@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from planners.memory.plain_plans import MemoryComparison as MemoryComparison
     from planners.memory.plain_plans import memory_comparison as memory_comparison
     from planners.memory.plain_plans import whole_arena as whole_arena
-    from planners.memory.several_networks import run_frames as run_frames
-    from planners.memory.several_networks import run_plan as run_plan
+    from planners.memory.plan_runs import run_frames as run_frames
+    from planners.memory.plan_runs import run_plan as run_plan
     from planners.memory.several_networks import with_states_apart as with_states_apart
     from planners.order.firings import firing_graph as firing_graph
     from planners.order.lifetimes import tensor_lifetimes as tensor_lifetimes

@@ -1,34 +1,20 @@
-"""Several networks in one arena or in the same memories, executed sequentially or concurrently.
-
-The networks share RAM; flash and time are sums over the networks. Plans run on a simulated memory in
-one array of bytes, which detects reads of stale bytes.
-"""
+"""Several networks in one arena or in the same memories: shared RAM, and sums of flash and time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import inf
-from typing import NamedTuple
 
-import numpy as np
-
-from cnn2csdf.execution.layer_by_layer import checked_frame
-from cnn2csdf.operators.moves import from_memory_order
 from cnn2csdf.platforms import STACK
-from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.status import Status, because
 from csdf.units import nanoseconds_in_words
 from planners.memory.answer import GIVEN, Fit, FitMethod, FitWhy
-from planners.plan.computing import ModelComputing
-from planners.plan.executor import PlanMachine
 from planners.plan.plan import StreamingPlan
-from planners.plan.shadow_arena import POISON
-from planners.rewrites.rematerialisation import executed_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,80 +283,3 @@ def _moved(plan: StreamingPlan, base: int, transient: int) -> StreamingPlan:
         for buffer in plan.buffers
     )
     return replace(plan, buffers=buffers, arena_bytes=max(plan.arena_bytes + shift, transient))
-
-
-Frame = Mapping[str, Array]
-Outputs = dict[str, Array]  # by output layer
-
-
-def run_in_turn(
-    models: Sequence[Model], plans: Sequence[StreamingPlan], frames: Sequence[Sequence[Frame]]
-) -> list[list[Outputs]]:
-    """Return the outputs of all frames of each network.
-
-    All networks run in one array, poisoned at the start: one frame of each network, then the next
-    frame of each. Bytes that another network left there must not be read. models: with weights. Raises
-    ExecutionError if a byte that is read does not hold the element that the layer needs, or if an
-    input is not a frame of its network.
-    """
-    memory = np.full(max((plan.all_bytes for plan in plans), default=0), POISON, np.uint8)
-    outputs: list[list[Outputs]] = [[] for _ in models]
-    for turn in range(max(map(len, frames), default=0)):
-        for number, (model, plan) in enumerate(zip(models, plans, strict=True)):
-            if turn < len(frames[number]):
-                outputs[number].append(run_plan(model, plan, frames[number][turn], memory).outputs)
-    return outputs
-
-
-class PlanRun(NamedTuple):
-    """The outputs of one frame. high_water_bytes: of the arena, up to the last byte written.
-
-    slow_bytes: bytes that moved to and from slow memories, counted during execution.
-    """
-
-    outputs: Outputs
-    high_water_bytes: int
-    slow_bytes: int
-
-
-@public
-def run_plan(
-    model: Model, plan: StreamingPlan, frame: Frame, memory: Array | None = None
-) -> PlanRun:
-    """Return the outputs of one frame, computed by the plan in an array with the bytes of its memories.
-
-    memory: the array, as other networks have left it; by default a poisoned array. Raises
-    ExecutionError if a byte that is read does not hold the element that the layer needs.
-    """
-    return _runs(model, plan, [frame], memory)[0]
-
-
-@public
-def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> list[PlanRun]:
-    """Return the outputs of consecutive frames, with the state retained between them.
-
-    After each frame all other bytes are poisoned. Raises ExecutionError as `run_plan` does.
-    """
-    return _runs(model, plan, frames)
-
-
-def _runs(
-    model: Model, plan: StreamingPlan, frames: Sequence[Frame], memory: Array | None = None
-) -> list[PlanRun]:
-    worked = executed_model(model, plan.rematerialised)
-    machine: PlanMachine | None = None
-    runs = []
-    for frame in frames:
-        computing = ModelComputing(worked, checked_frame(model.network, frame))
-        if machine is None:
-            machine = PlanMachine(worked.network, plan, computing, memory=memory)
-            machine.run()
-        else:
-            machine.next_frame(computing)
-        slow_bytes = machine.arena.slow_bytes
-        outputs = {}
-        for layer in model.network.outputs:
-            elements = machine.output(layer.inputs[0]).reshape(-1)
-            outputs[layer.name] = from_memory_order(elements, layer.shape.dims)
-        runs.append(PlanRun(outputs, machine.arena.written_end, slow_bytes))
-    return runs

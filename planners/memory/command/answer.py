@@ -34,7 +34,8 @@ from planners.memory.answer import (
     FitWhy,
     Hop,
 )
-from planners.memory.several_networks import Together, run_frames
+from planners.memory.plan_runs import run_frames
+from planners.memory.several_networks import Together
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.ram import RamBeside
 

@@ -36,7 +36,8 @@ from csdf.units import bytes_in_words
 from planners.arena.allocation import ArenaWhy
 from planners.memory.answer import MemoryLimits
 from planners.memory.command.beside import fit_beside
-from planners.memory.several_networks import Together, run_in_turn
+from planners.memory.plan_runs import run_in_turn
+from planners.memory.several_networks import Together
 from planners.plan.carried_out import format_own_plans
 from planners.plan.plan import StreamingPlan
 from planners.published.nsga2 import SearchLimits, Settings, evolve

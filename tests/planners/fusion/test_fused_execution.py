@@ -23,7 +23,7 @@ from planners.fusion.planning import fusion_plan
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.loaded_plan import fit_of
 from planners.memory.order import chain_of
-from planners.memory.several_networks import run_plan
+from planners.memory.plan_runs import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans

@@ -25,7 +25,7 @@ from csdf.search.trade_off import smallest_storage
 from planners.code.library import library
 from planners.memory.answer import HEADS, LINES_AGAIN, WHOLE_LAYERS
 from planners.memory.fit import fit
-from planners.memory.several_networks import run_plan
+from planners.memory.plan_runs import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Mode, Span
 from planners.plan.text import format_plans, parse_plans

@@ -14,7 +14,7 @@ from cnn2csdf.parameters import network_multiply_accumulates
 from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.memory.fit import fit
-from planners.memory.several_networks import run_plan
+from planners.memory.plan_runs import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.checked_geometry import InputNeeds
 from planners.plan.checked_weights import LayerWeights

@@ -19,7 +19,8 @@ from planners.code.library import library
 from planners.code.several import Member
 from planners.memory.answer import EXTERNAL, RESIDENT
 from planners.memory.loaded_plan import fit_of
-from planners.memory.several_networks import Together, run_frames
+from planners.memory.plan_runs import run_frames
+from planners.memory.several_networks import Together
 from planners.plan.checker import require_apart
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine

@@ -8,7 +8,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import InvalidPlan
-from planners.memory.several_networks import run_plan
+from planners.memory.plan_runs import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.text import format_plans, parse_plans
 from planners.rewrites.column_tiles import in_columns, part_of

@@ -19,8 +19,8 @@ from csdf.time_limit import Stop
 from planners.memory.answer import SEARCHED
 from planners.memory.fit import fit
 from planners.memory.loaded_plan import layer_times
+from planners.memory.plan_runs import run_plan
 from planners.memory.search import PlanSearch
-from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Span
 from planners.plan.text import format_plans, parse_plans

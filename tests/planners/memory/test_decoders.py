@@ -11,7 +11,7 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.rings import with_states
 from cnn2csdf.simplify import simplified
 from csdf.cli.main import main
-from planners.memory.several_networks import run_frames
+from planners.memory.plan_runs import run_frames
 from planners.memory.stateful import stateful_plan
 from tests.cnn2csdf.decoders import (
     Sizes,

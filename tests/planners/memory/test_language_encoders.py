@@ -8,7 +8,7 @@ from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from planners.memory.answer import WHOLE_LAYERS
 from planners.memory.fit import fit
-from planners.memory.several_networks import run_plan
+from planners.memory.plan_runs import run_plan
 from planners.plan.carried_out import require_carried_out
 from tests.cnn2csdf.onnx_models import runtime_outputs, saved
 from tests.planners.code.compiling import libraries, needs_compiler, run_all

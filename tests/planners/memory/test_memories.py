@@ -20,8 +20,8 @@ from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, 
 from planners.memory.fit import fit
 from planners.memory.loaded_plan import fit_of
 from planners.memory.memories import planned_in_memories
+from planners.memory.plan_runs import run_plan
 from planners.memory.request import fit_request
-from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Memory
 from planners.plan.ram import RamBeside

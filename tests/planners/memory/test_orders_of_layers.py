@@ -16,7 +16,7 @@ from planners.memory.fit import fit
 from planners.memory.layer_orders import FILE_ORDER, canonical_orders, depth_first_order, in_order
 from planners.memory.order import topological_order
 from planners.memory.partitions import coarse_partitions
-from planners.memory.several_networks import run_plan
+from planners.memory.plan_runs import run_plan
 from planners.memory.stages import StageTable
 from planners.plan.carried_out import require_carried_out
 from tests.planners.memory.streamed import random_frame

@@ -12,7 +12,8 @@ from csdf.status import Status
 from planners.code.several import Member, write_libraries
 from planners.memory.answer import EXTERNAL
 from planners.memory.fit import fit
-from planners.memory.several_networks import Together, run_frames
+from planners.memory.plan_runs import run_frames
+from planners.memory.several_networks import Together
 from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import require_own
 from planners.plan.checker import require_apart

@@ -15,7 +15,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.time_limit import Stop
 from planners.memory.fit import fit
 from planners.memory.layer_orders import FILE_ORDER, in_order
-from planners.memory.several_networks import run_plan
+from planners.memory.plan_runs import run_plan
 from planners.memory.stage_orders import PLAN_EFFORT, StageOrders, shifted
 from planners.order.heuristics import random_order
 from planners.plan.carried_out import require_carried_out

@@ -32,8 +32,9 @@ from planners.memory.fit import fit, slow_front
 from planners.memory.loaded_plan import fit_of
 from planners.memory.memory_plans import in_fast_memory
 from planners.memory.moved_weights import layout_of
+from planners.memory.plan_runs import run_frames
 from planners.memory.request import fit_request
-from planners.memory.several_networks import run_frames, with_states_apart
+from planners.memory.several_networks import with_states_apart
 from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out

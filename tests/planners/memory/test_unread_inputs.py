@@ -9,7 +9,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import InvalidPlan
 from planners.memory.fit import fit
-from planners.memory.several_networks import run_plan
+from planners.memory.plan_runs import run_plan
 from planners.plan.carried_out import require_carried_out
 from tests.planners.code.calibrated import real_model
 from tests.planners.memory.streamed import random_frame

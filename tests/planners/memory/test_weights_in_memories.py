@@ -20,8 +20,8 @@ from planners.memory import memories as memories_module
 from planners.memory.fit import fit
 from planners.memory.memories import PlanInMemories, planned_in_memories
 from planners.memory.memory_plans import Chain
+from planners.memory.plan_runs import run_plan
 from planners.memory.request import fit_request
-from planners.memory.several_networks import run_plan
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
 from planners.plan.carried_out import require_carried_out

@@ -33,7 +33,7 @@ from csdf.cli.options import storage
 from csdf.errors import ExecutionError
 from csdf.status import Status
 from csdf.units import bytes_in_words, time_in_words
-from planners.memory.several_networks import run_frames
+from planners.memory.plan_runs import run_frames
 from planners.memory.stateful import stateful_plan
 from planners.published.samos import NetworkMemory, network_memory
 

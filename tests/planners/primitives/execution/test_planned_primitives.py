@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import ExecutionError, InvalidPlan
-from planners.memory.several_networks import run_plan
+from planners.memory.plan_runs import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind

@@ -6,7 +6,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Progress, Stop
-from planners.memory.several_networks import run_in_turn
+from planners.memory.plan_runs import run_in_turn
 from planners.plan.carried_out import require_carried_out
 from planners.plan.checker import require_apart
 from planners.reuse.deployment import deployment, streaming_plans
