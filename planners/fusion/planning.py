@@ -318,21 +318,16 @@ def _without_plan(
 ) -> FusionAnswer:
     """Return the answer without a plan: infeasible, or not found."""
     modes = ", ".join(sorted(mode.value for mode in terms.modes))
-    reason = because(FusionWhy.LEAST, modes=modes, bound=bound)
+    least = because(FusionWhy.LEAST, modes=modes, bound=bound)
+    status, reason = Status.INFEASIBLE, least
     if not points and ended is None:
         reason = because(FusionWhy.NOT_COVERED, modes=modes)
-    is_proved = memory < bound or not (points or ended)
-    if not is_proved:
-        why = ended or because(FusionWhy.NOT_PLACED)
+    elif memory >= bound:
+        status, end = Status.UNKNOWN, ended or because(FusionWhy.NOT_PLACED)
+        reason = because(FusionWhy.NOTHING_FOUND, end=end, least=least)
         if points:
             smallest_bytes = points[0].memory
-            reason = because(FusionWhy.SMALLEST_FOUND, end=why, found=smallest_bytes, least=reason)
-        else:
-            reason = because(FusionWhy.NOTHING_FOUND, end=why, least=reason)
+            reason = because(FusionWhy.SMALLEST_FOUND, end=end, found=smallest_bytes, least=least)
     return FusionAnswer(
-        plan=None,
-        front=tuple(points),
-        status=Status.INFEASIBLE if is_proved else Status.UNKNOWN,
-        reason=reason,
-        lower_bound=bound,
+        plan=None, front=tuple(points), status=status, reason=reason, lower_bound=bound
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import accumulate, product
 
 from cnn2csdf.network import Layer, Network
@@ -20,7 +19,7 @@ from csdf.time_limit import Budget, Stop, stop_of
 from planners.fusion.groups import FusionPoint, Terms, group_of, row_stages, whole_stages
 from planners.fusion.tiles import TiledGroups, live_sizes
 from planners.memory.answer import GroupMode
-from planners.memory.moves import WHOLE, GroupMove, GroupMoves, MoveCost
+from planners.memory.moves import WHOLE, GroupMove, GroupMoves
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
@@ -127,10 +126,24 @@ class _RowGroups:
     def __init__(
         self, layer_order: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes
     ) -> None:
-        self._layer_order, self._terms, self._table, self._times = layer_order, terms, table, times
-        self._moves = GroupMoves(layer_order, table)
+        """Compute the costs of each section by itself: at the begin of a group, and inside."""
+        self._layer_order, self._table, self._times = layer_order, table, times
+        moves, network = GroupMoves(layer_order, table), layer_order.network
         self._largest_element = max(map(table.bytes_of, layer_order.layers))
-        self._cost, self._section_time = cache(self._new_cost), cache(self._new_section_time)
+        sections = [layer_order.between(first, first + 1) for first in range(layer_order.sections)]
+        self._stages = [tuple(row_stages(network, layers)) for layers in sections]
+        self._costs_at_begin, self._costs_inside = (
+            [
+                moves.cost(GroupMove(first, first + 1, stages), entry)
+                for first, stages in enumerate(self._stages)
+            ]
+            # The input of a section is whole in memory, or arrives in firings of one row.
+            for entry in (WHOLE, 1)
+        )
+        self._nanoseconds = [sum(map(times.of_stage, stages)) for stages in self._stages]
+        self._scratch = [
+            size for size, _ in (row_scratch(network, layers, terms) for layers in sections)
+        ]
 
     def ending(self, upto: int) -> Iterator[FusionPoint]:
         """Yield the groups that end before a section, the shortest first.
@@ -146,17 +159,14 @@ class _RowGroups:
         result = table.tensor_bytes(layer_order.at(upto))
         # Bytes of line buffers and staging of the sections after `first`; the others include `first`.
         lines = staging = scratch = nanoseconds = work = 0
-        stages: list[Stage] = []
+        stages: tuple[Stage, ...] = ()
         for first in reversed(range(upto)):
-            stages = [*self._stages(first), *stages]
-            at_begin, inside = (self._cost(first, entry) for entry in (WHOLE, 1))
+            stages = (*self._stages[first], *stages)
+            at_begin, inside = self._costs_at_begin[first], self._costs_inside[first]
             # The row that the section stages for the next section; the result of the group is whole.
             row_bytes = 0 if first + 1 == upto else table.row_bytes(layer_order.at(first + 1))
-            scratch_of_section, _ = row_scratch(
-                layer_order.network, layer_order.between(first, first + 1), self._terms
-            )
-            scratch = max(scratch, scratch_of_section)
-            nanoseconds += self._section_time(first)
+            scratch = max(scratch, self._scratch[first])
+            nanoseconds += self._nanoseconds[first]
             work += at_begin.work
             buffer = max(staging, at_begin.passing, at_begin.last + row_bytes)
             # Rounded as the plan rounds it: the staging buffer has the alignment of the widest element.
@@ -168,19 +178,6 @@ class _RowGroups:
             yield FusionPoint(memory, time, work, (group,))
             lines += inside.lines
             staging = max(staging, inside.passing, inside.last + row_bytes)
-
-    def _new_cost(self, section: int, entry: int) -> MoveCost:
-        """The cost of a section. entry: WHOLE for a whole input in memory, else rows per firing."""
-        stages = tuple(self._stages(section))
-        return self._moves.cost(GroupMove(section, section + 1, stages), entry)
-
-    def _new_section_time(self, section: int) -> int:
-        """The nanoseconds of the stages of a section."""
-        return sum(map(self._times.of_stage, self._stages(section)))
-
-    def _stages(self, section: int) -> Iterator[Stage]:
-        layers = self._layer_order.between(section, section + 1)
-        return row_stages(self._layer_order.network, layers)
 
 
 def front(groups: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:

@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import accumulate, chain
+from math import prod
 from operator import add
 from typing import Any, NamedTuple
 
@@ -214,15 +215,14 @@ class TiledGroups:
         Of a tensor, a tile and two halo caches are at most the whole tensor each. A tile computes at
         most the whole tensor.
         """
-        tiles = max((down * across for down, across in self._tilings), default=1)
-        layers = self._network.layers
-        tensors = sum(self._table.tensor_bytes(layer.name) for layer in layers)
-        scratch = sum(
-            self._terms.scratch_bytes(self._network, layer, layer.shape.height * layer.shape.width)
-            for layer in layers
+        largest = network_multiply_accumulates(self._network) * max(
+            map(prod, self._tilings), default=1
         )
-        macs = tiles * network_multiply_accumulates(self._network)
-        return ranges.number_type(3 * tensors + scratch + macs)
+        for layer in self._network.layers:
+            pixels = layer.shape.height * layer.shape.width
+            largest += self._terms.scratch_bytes(self._network, layer, pixels)
+            largest += 3 * self._table.tensor_bytes(layer.name)
+        return ranges.number_type(largest)
 
     def ending(self, upto: int, mode: GroupMode) -> Iterator[FusionPoint]:
         """Yield the groups that end before section `upto`, the shortest first, with all tilings."""

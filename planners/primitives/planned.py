@@ -174,7 +174,7 @@ class _PlanExecution:
             for buffer in self._plan.buffers
             if buffer.kind is Kind.SCRATCH
             and layer.name in buffer.readers
-            and buffer.begin <= number < buffer.end
+            and buffer.is_live(number)
         ]
         workspace = self._cells[self._place(scratch[0])] if scratch else self._cells[:0]
         # A layer that allocates its temporary arrays does not use the workspace.
@@ -211,8 +211,7 @@ class _PlanExecution:
         candidates = [
             buffer
             for buffer in self._plan.buffers
-            if (buffer.tensor, buffer.kind) == (tensor, Kind.WHOLE)
-            and buffer.begin <= group < buffer.end
+            if (buffer.tensor, buffer.kind) == (tensor, Kind.WHOLE) and buffer.is_live(group)
         ]
         own_buffers = [buffer for buffer in candidates if reader in buffer.readers]
         buffers = own_buffers or [buffer for buffer in candidates if not buffer.readers]

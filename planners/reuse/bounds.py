@@ -58,13 +58,31 @@ def memory_bound(
 ) -> int:
     """Return a lower bound on the bytes of weights and buffers of all chromosomes of these genes.
 
-    It holds for whole buffers and for offsets. steps: of the search that raises the bound.
-    shares_tensors: the consumers of a tensor may share its buffer, so of the edges that leave a layer
-    only the largest counts. budget: a stop, or seconds, that ends the search with the present bound.
+    It holds for whole buffers and for offsets. steps: of the searches that raise the bound, fewer where
+    it cannot rise. shares_tensors: the consumers of a tensor may share its buffer, so of the edges that
+    leave a layer only the largest counts. budget: a stop, or seconds, that ends the search with the
+    present bound.
     """
-    search = PartitionBound(evaluator, genes, shares_tensors=shares_tensors)
-    search.run(steps, budget)
-    return search.bound
+    searches = [
+        PartitionSearch(OpenChoices(model, genes, shares_tensors=shares_tensors))
+        for model in evaluator.models
+    ]
+    units = [[searches[number] for number in unit] for unit in evaluator.units]
+    stop = stop_of(budget)
+    with suppress(*ENDS):
+        for _ in range(steps):
+            bound = evaluator.together([search.bound for search in searches])
+            open_units = [
+                unit for unit in units if sum(search.upper_bound for search in unit) > bound
+            ]
+            if not open_units:
+                break
+            # The joint bound is the maximum over the units: only the largest can raise it.
+            largest = max(open_units, key=lambda unit: sum(search.bound for search in unit))
+            stop.look()
+            max(largest, key=lambda search: search.upper_bound - search.bound).step()
+    live_elements = evaluator.together([search.bound for search in searches])
+    return evaluator.weights + evaluator.costs.element_bytes * live_elements
 
 
 class OpenChoices:
@@ -266,55 +284,6 @@ class PartitionSearch:
         return max(self._open_choices.loads(tuple(rows[:1] for rows in choices)))
 
 
-class PartitionBound:
-    """The searches in all partitions of an application.
-
-    genes: to choose from. shares_tensors: the consumers of a tensor may share its buffer.
-    """
-
-    def __init__(
-        self,
-        evaluator: Evaluator,
-        genes: Sequence[int | None] = PUBLISHED_GENES,
-        *,
-        shares_tensors: bool = False,
-    ) -> None:
-        self._evaluator = evaluator
-        self._searches = [
-            PartitionSearch(OpenChoices(model, genes, shares_tensors=shares_tensors))
-            for model in evaluator.models
-        ]
-
-    @property
-    def _live_elements(self) -> int:
-        """Lower bound on the live elements of all chromosomes."""
-        return self._evaluator.together([search.bound for search in self._searches])
-
-    @property
-    def bound(self) -> int:
-        """Lower bound on the bytes of weights and live buffers of all chromosomes."""
-        return self._evaluator.weights + self._evaluator.costs.element_bytes * self._live_elements
-
-    def run(self, steps: int, budget: Budget = None) -> None:
-        """Take this many steps, or fewer where the bound cannot rise, or `budget` or Ctrl-C ends it."""
-        stop = stop_of(budget)
-        with suppress(*ENDS):
-            for _ in range(steps):
-                bound = self._live_elements
-                units = [
-                    [self._searches[number] for number in unit] for unit in self._evaluator.units
-                ]
-                units = [
-                    unit for unit in units if sum(search.upper_bound for search in unit) > bound
-                ]
-                if not units:
-                    return
-                # The joint bound is the maximum over the units: only the largest can raise it.
-                largest = max(units, key=lambda unit: sum(search.bound for search in unit))
-                stop.look()
-                max(largest, key=lambda search: search.upper_bound - search.bound).step()
-
-
 @dataclass(eq=False, slots=True)
 class _Segment:
     """The choices in which both ends are separators executed whole, and no separator between is.
@@ -396,15 +365,17 @@ class SeparatorPaths:
             self._untried_separators.remove(separator)
             choices = list(self._open_choices.all_open)
             choices[separator] = (self._heights[separator],)
-            self._raise_bounds(tuple(choices), lambda other: separator in (other.begin, other.end))
+            self._raise_bounds(
+                tuple(choices), lambda longer: separator in (longer.begin, longer.end)
+            )
         elif segment.tree is None:
             segment.tree = self._tree(segment)
             # Longer segments with the same begin, or end, have choices among those with the other end
             # open.
             opened = self._choices(segment, opened=end)
-            self._raise_bounds(opened, lambda other: other.begin == begin and other.end >= end)
+            self._raise_bounds(opened, lambda longer: longer.begin == begin and longer.end >= end)
             opened = self._choices(segment, opened=begin)
-            self._raise_bounds(opened, lambda other: other.end == end and other.begin <= begin)
+            self._raise_bounds(opened, lambda longer: longer.end == end and longer.begin <= begin)
         else:
             segment.tree.split()
         if segment.tree is not None:

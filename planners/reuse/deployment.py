@@ -43,7 +43,6 @@ from planners.plan.plan import (
 from planners.reuse.application import Application
 from planners.reuse.edge_buffers import EdgeBuffer
 from planners.reuse.evaluation import Evaluator, ReusePlan
-from planners.reuse.placement import element_bytes as bytes_of_element
 from planners.reuse.placement import offset_problem
 
 
@@ -63,7 +62,7 @@ class Deployment(NamedTuple):
         """Return the bytes of a row of all maps of an edge; a tensor without rows is one row."""
         network = self.evaluator.application.members[edge.member].network
         row_elements = network.layer(edge.connection.producer).shape.row_elements
-        return row_elements * bytes_of_element(self.evaluator, edge)
+        return row_elements * self.evaluator.bytes_of_element(edge)
 
 
 def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:

@@ -210,6 +210,11 @@ class Evaluator:
             live_load=self.together([state.load(sizes) for state in states.values()]),
         )
 
+    def bytes_of_element(self, edge: EdgeBuffer) -> int:
+        """Return the bytes of an element of an edge, at the costs."""
+        layer = self.application.members[edge.member].network.layer(edge.connection.producer)
+        return layer.element_bytes // self.application.unit * self.costs.element_bytes
+
     def together(self, amounts: Sequence[int]) -> int:
         """Return the largest amount of a partition; amounts of parallel partitions are added up."""
         return max((sum(amounts[number] for number in unit) for unit in self.units), default=0)

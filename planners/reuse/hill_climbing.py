@@ -54,6 +54,18 @@ def change_run(
         genes[gene] = problem.nearest(gene, allele)
 
 
+def change_several(
+    problem: ReuseProblem, genes: list[int], free: Sequence[int], random: Random
+) -> None:
+    """Change a random run of adjacent free genes, or a few unrelated free genes."""
+    if random.random() < 0.5:
+        change_run(problem, genes, free, random)
+        return
+    count = min(len(free), random.randint(2, MOST_UNRELATED))
+    for gene in random.sample(free, count):
+        change(problem, genes, gene, random)
+
+
 class Enough(Exception):
     """Raised when a climb has spent its evaluations."""
 
@@ -85,7 +97,12 @@ def climbed(
             # first success.
             gene = max(untried, key=lambda candidate: gain_of.get(candidate, 0))
             untried.remove(gene)
-            chromosome = _changed(current, gene, genes, problem, random, is_idle=idle > 0)
+            changed = list(current)
+            if idle:  # single changes are exhausted; the gene only counts the attempts
+                change_several(problem, changed, genes, random)
+            else:
+                change(problem, changed, gene, random)
+            chromosome = tuple(changed)
             memory_now = memory(chromosome)
             if memory_now < memory_of_current:
                 is_better = True
@@ -96,32 +113,6 @@ def climbed(
                 current, memory_of_current = chromosome, memory_now
                 gain_of = gains(chromosome)
         idle = 0 if is_better else idle + 1
-
-
-def _changed(
-    current: Chromosome,
-    gene: int,
-    genes: Sequence[int],
-    problem: ReuseProblem,
-    random: Random,
-    *,
-    is_idle: bool,
-) -> Chromosome:
-    """The chromosome with another allele of the gene.
-
-    is_idle: whether the sweep before was without gain. Single changes are exhausted then, so a run, or
-    a few of the genes, change instead; the gene only counts the attempts.
-    """
-    changed = list(current)
-    if not is_idle:
-        change(problem, changed, gene, random)
-    elif random.random() < 0.5:
-        change_run(problem, changed, genes, random)
-    else:
-        count = min(len(genes), random.randint(2, MOST_UNRELATED))
-        for changed_gene in random.sample(genes, count):
-            change(problem, changed, changed_gene, random)
-    return tuple(changed)
 
 
 def possible_gains(

@@ -69,9 +69,9 @@ def layer_times(
         predicted = platform_durations(
             network, Granularity(rows=rows), platform, element_bytes=element_bytes
         )
+        time_of = {name: sum(times) for name, times in predicted.items()}
         if measured is None:
-            return {name: sum(times) for name, times in predicted.items()}
-        time_of = {}
+            return time_of
         for name, times in predicted.items():
             times_of_phases = measured.get(name, {})
             if len(times) not in times_of_phases:

@@ -23,15 +23,7 @@ from csdf.time_limit import Budget
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.arena.problem import Buffer, MemoryPlan, Problem
-from planners.reuse.edge_buffers import EdgeBuffer
 from planners.reuse.evaluation import Evaluator, ReusePlan
-
-
-def element_bytes(evaluator: Evaluator, edge: EdgeBuffer) -> int:
-    """Return the bytes of an element of an edge, at the costs of the evaluator."""
-    application = evaluator.application
-    layer = application.members[edge.member].network.layer(edge.connection.producer)
-    return layer.element_bytes // application.unit * evaluator.costs.element_bytes
 
 
 def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
@@ -43,7 +35,7 @@ def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
             size=elements * evaluator.costs.element_bytes,
             start=begins[edge.stays[0].partition] + spans[0][0],
             end=begins[edge.stays[-1].partition] + spans[-1][1] + 1,
-            alignment=element_bytes(evaluator, edge),
+            alignment=evaluator.bytes_of_element(edge),
         )
         for edge, elements, spans in zip(plan.edges, plan.capacities, plan.spans, strict=True)
     )

@@ -201,18 +201,12 @@ def chosen_answer(
         groups = paper_search(chain, memory, predictor, options.bias)
         fits = predicted(chain, groups, predictor, options.bias) < memory
         why = ChosenWhy.PUBLISHED if fits else ChosenWhy.TOO_LARGE
-    predictions = {}
-    for predictor in Predictor:
-        size = predicted(chain, groups, predictor, options.bias)
-        unit, name = (MB, "MiB") if size >= MB else (KIB, "KiB")
-        predictions[predictor] = f"{size / unit:.1f} {name}"
-    reason = because(
-        why,
-        name=paper_name(groups),
-        printed=predictions[Predictor.PRINTED],
-        fitted=predictions[Predictor.FITTED],
-        limit=memory,
+    sizes = [predicted(chain, groups, predictor, options.bias) for predictor in Predictor]
+    by_printed, by_fitted = (
+        f"{size / MB:.1f} MiB" if size >= MB else f"{size / KIB:.1f} KiB" for size in sizes
     )
+    name = paper_name(groups)
+    reason = because(why, name=name, printed=by_printed, fitted=by_fitted, limit=memory)
     if options.configuration is None and (end := tiled_sections(chain)) < chain.sections:
         first = chain.between(end, end + 1)[0].name
         reason = because(ChosenWhy.REST, answer=reason, first=first)

@@ -7,7 +7,7 @@ import pytest
 
 from csdf.time_limit import Stop
 from planners.published.todaes import as_published, read_published_application
-from planners.reuse.bounds import OpenChoices, PartitionBound, begun_before_end, memory_bound
+from planners.reuse.bounds import OpenChoices, begun_before_end, memory_bound
 from planners.reuse.edge_buffers import best_shared
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.load_front import load_front
@@ -133,10 +133,9 @@ def loads_of_all(evaluator, genes, **options):
 
 def assert_least_of_all(application, genes, **options):
     evaluator = Evaluator(application)
-    search = PartitionBound(evaluator, genes, **options)
-    search.run(10**6)
+    bound = memory_bound(evaluator, genes, steps=10**6, **options)
     least = [min(one) for one in loads_of_all(evaluator, genes, **options)]
-    assert search.bound == evaluator.weights + 4 * evaluator.together(least)
+    assert bound == evaluator.weights + 4 * evaluator.together(least)
 
 
 @EACH
@@ -172,13 +171,9 @@ def test_the_bound_rises_step_by_step_and_is_never_above_a_plan():
         evaluator.weights + 4 * evaluator.plan(genes).live_load
         for genes in list(product((None, 1), repeat=len(application.layers)))[::7]
     ]
-    search = PartitionBound(evaluator)
-    bounds = [search.bound]
-    for _ in range(30):
-        search.run(1)
-        bounds.append(search.bound)
+    bounds = [memory_bound(evaluator, steps=steps) for steps in range(31)]
     assert bounds == sorted(bounds)
-    assert memory_bound(evaluator) <= bounds[0] < bounds[-1] <= min(peaks)
+    assert bounds[0] < bounds[-1] <= min(peaks)
 
 
 @EACH
@@ -195,7 +190,7 @@ def test_no_plan_with_shared_tensors_is_below_its_bound(name):
 
 def test_a_spent_stop_leaves_the_bound_of_the_beginning():
     evaluator = Evaluator(together())
-    assert memory_bound(evaluator, steps=9, budget=Stop(steps=0)) == PartitionBound(evaluator).bound
+    assert memory_bound(evaluator, steps=9, budget=Stop(steps=0)) == memory_bound(evaluator)
 
 
 @needs_table
