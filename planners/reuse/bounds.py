@@ -366,7 +366,7 @@ class SeparatorPaths:
             choices = list(self._open_choices.all_open)
             choices[separator] = (self._heights[separator],)
             self._raise_bounds(
-                tuple(choices), lambda longer: separator in (longer.begin, longer.end)
+                tuple(choices), lambda segment: separator in (segment.begin, segment.end)
             )
         elif segment.tree is None:
             segment.tree = self._tree(segment)

@@ -169,7 +169,7 @@ def segments(
     ending: list[list[Segment]] = [[] for _ in borders]
     # Shorter segments first, since a segment is compared with its splits.
     pairs = combinations(range(len(borders)), 2)
-    for first, last in sorted(pairs, key=lambda ends: ends[1] - ends[0]):
+    for _, first, last in sorted((last - first, first, last) for first, last in pairs):
         begin, end = borders[first], borders[last]
         stop.look()
         split_times = [

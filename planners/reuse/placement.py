@@ -33,8 +33,8 @@ def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
         Buffer(
             name=edge.name,
             size=elements * evaluator.costs.element_bytes,
-            start=begins[edge.stays[0].partition] + spans[0][0],
-            end=begins[edge.stays[-1].partition] + spans[-1][1] + 1,
+            start=begins[edge.stays[0].partition] + min(spans[0]),
+            end=begins[edge.stays[-1].partition] + max(spans[-1]) + 1,
             alignment=evaluator.bytes_of_element(edge),
         )
         for edge, elements, spans in zip(plan.edges, plan.capacities, plan.spans, strict=True)

@@ -194,7 +194,7 @@ class BlockRates(NamedTuple):
     written: tuple[tuple[int, ...], ...]
     edges: tuple[EdgeRates, ...]
 
-    def held_rows(self, edge: EdgeRates, fired: Sequence[int]) -> int:
+    def most_rows(self, edge: EdgeRates, fired: Sequence[int]) -> int:
         """Return the maximum rows of an edge in use when a phase of its consumer starts.
 
         fired: firings of the producer before each phase of the consumer.
@@ -242,7 +242,7 @@ def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
                     before = [firings[count - 1] if count else 0 for count in edge.needed]
                     wait(layer, above, before)
     least = tuple(
-        rates.held_rows(edge, waits[edge.consumer][edge.producer]) for edge in rates.edges
+        rates.most_rows(edge, waits[edge.consumer][edge.producer]) for edge in rates.edges
     )
     return least, least if len(rates.edges) == 1 else _rows_deepest_first(rates)
 
@@ -275,7 +275,7 @@ def _rows_deepest_first(rates: BlockRates) -> Rows:
         for number in inputs[layer]:
             fired_before[number].append(fired[rates.edges[number].producer])
         fired[layer] += 1
-    return tuple(rates.held_rows(*pair) for pair in zip(rates.edges, fired_before, strict=True))
+    return tuple(rates.most_rows(*pair) for pair in zip(rates.edges, fired_before, strict=True))
 
 
 def block_storage(
