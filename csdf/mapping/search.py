@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from math import ceil
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from csdf.analysis.liveness import deadlock
 from csdf.arguments import public
@@ -183,13 +183,20 @@ def _require_live(graph: Graph) -> None:
         raise Deadlocked(f"graph {graph.name!r} deadlocks, however it is mapped: {blocked}")
 
 
+class _CheckedMapping(NamedTuple):
+    """A mapping, and its throughput in its own static orders."""
+
+    mapping: Mapping
+    throughput: MappedThroughput
+
+
 class _MappingSearch(ABC):
     """Searches bindings and their static orders; holds the best mapping so far."""
 
     def __init__(self, problem: MappingProblem, stop: Stop, seed: int) -> None:
         self.problem, self.stop, self.random = problem, stop, Random(seed)
         self.bound = lower_bound(problem)  # of the period, in time units of the problem
-        self.best: tuple[Mapping, MappedThroughput] | None = None
+        self.best: _CheckedMapping | None = None
         self.tries = 0
 
     @abstractmethod
@@ -202,16 +209,14 @@ class _MappingSearch(ABC):
 
     def checked(
         self, binding: Sequence[int], starts: Sequence[int], period: Fraction, stop: Stop | None
-    ) -> tuple[Mapping, MappedThroughput] | None:
-        """Return the mapping of a periodic schedule, and its throughput.
-
-        None if the prefix of an order would be too long.
-        """
+    ) -> _CheckedMapping | None:
+        """Return the mapping of a schedule; None if the prefix of an order would be too long."""
         problem = self.problem
         mapping = mapping_of(problem, binding, starts, period.numerator)
         if mapping is None:
             return None
-        return mapping, mapped_throughput(problem.graph, problem.platform, mapping, budget=stop)
+        throughput = mapped_throughput(problem.graph, problem.platform, mapping, budget=stop)
+        return _CheckedMapping(mapping, throughput)
 
     def schedule(self, binding: Sequence[int], period: Fraction) -> bool:
         """Search a schedule of this period and store it if it is the best; return whether it is."""
@@ -228,10 +233,15 @@ class _MappingSearch(ABC):
         loads = [0] * len(problem.platform.cores)
         binding = [0] * len(problem.actors)
         choices = [self.allowed(actor, cores) for actor in range(len(binding))]
-        work = {a: min(problem.load(a, c) for c in choices[a]) for a in range(len(binding))}
-        for actor in sorted(work, key=lambda a: (-work[a], a)):
+        work = [
+            min(problem.load(actor, core) for core in cores_of_actor)
+            for actor, cores_of_actor in enumerate(choices)
+        ]
+        for actor in sorted(range(len(work)), key=lambda actor: (-work[actor], actor)):
             # List scheduling, longest processing time first, for heterogeneous processors.
-            core = min(choices[actor], key=lambda c: (loads[c] + problem.load(actor, c), c))
+            core = min(
+                choices[actor], key=lambda core: (loads[core] + problem.load(actor, core), core)
+            )
             binding[actor] = core
             loads[core] += problem.load(actor, core)
         return tuple(binding)
@@ -285,8 +295,8 @@ class _LeastPeriod(_MappingSearch):
         if self.best is None:
             raise AssertionError("the first binding always has a mapping")
         return BestMapping(
-            mapping=self.best[0],
-            found=self.best[1],
+            mapping=self.best.mapping,
+            found=self.best.throughput,
             lower_bound=self.bound * self.problem.time_unit,
             status=Status.OPTIMAL if self.period == self.bound else Status.FEASIBLE,
         )
@@ -354,9 +364,9 @@ class _LeastPeriod(_MappingSearch):
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
         """Check a schedule and store it if it has the smallest period; return whether it has."""
         checked = self.checked(binding, starts, period, self.stop if self.best else None)
-        if checked is None or checked[1].period is None:
+        if checked is None or checked.throughput.period is None:
             return False
-        reached = checked[1].period / self.problem.time_unit
+        reached = checked.throughput.period / self.problem.time_unit
         if self.period is not None and reached >= self.period:
             return False
         self.period, self.best, self.binding = reached, checked, tuple(binding)
@@ -368,7 +378,8 @@ class _LeastPeriod(_MappingSearch):
         The period is the time of a simple cycle divided by the iterations that it spans. The time is at
         most `longest_time` and the period at least `bound`, so their quotient limits the span.
         """
-        is_pipelined = all(c.is_pipelined for c in self.problem.platform.connections)
+        connections = self.problem.platform.connections
+        is_pipelined = all(connection.is_pipelined for connection in connections)
         is_small = len(self.problem.firings) <= EXACT_FIRINGS
         find_mapping = prover() if is_small and is_pipelined else None
         if find_mapping is None:
@@ -429,7 +440,7 @@ class _Fewest(_MappingSearch):
     @property
     def _count(self) -> int | None:
         """The number of processors of the best mapping."""
-        return None if self.best is None else len(self.best[0].orders)
+        return None if self.best is None else len(self.best.mapping.orders)
 
     def look(self) -> None:
         maximum = "none" if self._count is None else str(self._count)
@@ -454,7 +465,7 @@ class _Fewest(_MappingSearch):
         if self.best is None:
             raise AssertionError("a mapping was found")
         names = [core.name for core in self.problem.platform.cores]
-        used = sorted(names.index(core) for core in self.best[0].orders)
+        used = sorted(names.index(core) for core in self.best.mapping.orders)
         for core in used if len(used) > self.fewest else ():
             remaining_cores = [core_used for core_used in used if core_used != core]
             if all(
@@ -479,10 +490,10 @@ class _Fewest(_MappingSearch):
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
         """Check a schedule; store it if it uses fewer processors; return whether it is fast enough."""
         checked = self.checked(binding, starts, period, self.stop)
-        reached = None if checked is None else checked[1].period
+        reached = None if checked is None else checked.throughput.period
         if checked is None or reached is None or reached > self.required:
             return False
-        if self.best is None or len(checked[0].orders) < len(self.best[0].orders):
+        if self.best is None or len(checked.mapping.orders) < len(self.best.mapping.orders):
             self.best = checked
         return True
 

@@ -22,12 +22,12 @@ from csdf.errors import InternalError
 from planners.code.parts import CONVERSIONS, REALS, added_sources, as_real, definitions_of
 
 WIDTH = 100
-_STRUCTURE = re.compile(r"typedef struct(?: \w+)? \{(.*)\} (\w+);", re.DOTALL)
+_STRUCTURE = re.compile(r"typedef struct(?: \w+)? \{(?P<body>.*)\} (?P<name>\w+);", re.DOTALL)
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_DECLARATION = re.compile(r"\s*(?:const\s+)?(\w+)\s(.*)", re.DOTALL)
-_NAME = re.compile(r"(\w+)\s*(?:\[.*\])?\s*$")
-_POINTER_TO_FUNCTION = re.compile(r"\(\*(\w+)\)\(")
-_CONDITION = re.compile(r"#if (?:defined\((\w+)\)|(\w+))")
+_DECLARATION = re.compile(r"\s*(?:const\s+)?(?P<kind>\w+)\s(?P<declarators>.*)", re.DOTALL)
+_NAME = re.compile(r"(?P<name>\w+)\s*(?:\[.*\])?\s*$")
+_POINTER_TO_FUNCTION = re.compile(r"\(\*(?P<name>\w+)\)\(")
+_CONDITION = re.compile(r"#if (?:defined\((?P<macro>\w+)\)|(?P<value>\w+))")
 # A value after the macro of a field that only Helium has: `FOLDED(sums) NULL`. The macro expands to
 # `.folded = sums,` or to no text. The designated form is `FOLDED(sums) .bias = NULL`.
 _FOLDED = re.compile(r"(FOLDED\([^()]*\) )(.*)", re.DOTALL)
@@ -134,7 +134,8 @@ def _structures(
     for file in files:
         for definition in definitions_of(file):
             if match := _STRUCTURE.search(_COMMENT.sub("", definition.text)):
-                yield match[2], tuple(_declared_fields(_without_false_branches(match[1], macros)))
+                body = _without_false_branches(match["body"], macros)
+                yield match["name"], tuple(_declared_fields(body))
 
 
 def _without_false_branches(body: str, macros: frozenset[str]) -> str:
@@ -145,7 +146,7 @@ def _without_false_branches(body: str, macros: frozenset[str]) -> str:
     lines, holds = [], True
     for line in body.splitlines():
         if match := _CONDITION.match(line):
-            holds = (match[1] or match[2]) in macros
+            holds = (match["macro"] or match["value"]) in macros
         elif line.startswith("#endif"):
             holds = True
         elif holds:
@@ -157,15 +158,15 @@ def _declared_fields(body: str) -> Iterator[Field]:
     """Yield the fields that the declarations of a structure declare, in order."""
     for declaration in filter(str.strip, body.split(";")):
         if pointer := _POINTER_TO_FUNCTION.search(declaration):
-            yield Field(pointer[1], "", is_array=False)
+            yield Field(pointer["name"], "", is_array=False)
             continue
         match = _DECLARATION.fullmatch(declaration)
         assert match is not None
-        for declarator in match[2].split(","):
+        for declarator in match["declarators"].split(","):
             name = _NAME.search(declarator)
             assert name is not None
-            kind = "" if "*" in declarator else match[1]
-            yield Field(name[1], kind, is_array="[" in declarator)
+            kind = "" if "*" in declarator else match["kind"]
+            yield Field(name["name"], kind, is_array="[" in declarator)
 
 
 def _in_order(kind: str, fields: Sequence[Field], named_values: Iterable[str]) -> list[str]:

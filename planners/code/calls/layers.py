@@ -99,9 +99,8 @@ def _bias(node: LayerNode, _role: str) -> Fields:
 
 def window_fields(window: op.Window) -> Fields:
     """Return the fields of the C structure `window`."""
-    top, left, bottom, right = window.padding
     strides = {"taps": window.kernel, "stride": window.stride, "dilation": window.dilation}
-    return strides | {"before": (top, left), "beyond": (bottom, right)}
+    return strides | {"before": window.padding[:2], "beyond": window.padding[2:]}
 
 
 def step_initialiser(
@@ -115,9 +114,9 @@ def step_initialiser(
     numbers: two, the fields a and b. arrays: symbols of two arrays of parameters, the fields values and
     more. strides: of values, by channel and by column.
     """
-    fields = {"apply": function, "a": numbers[0], "b": numbers[1]}
-    fields |= {"values": arrays[0], "more": arrays[1]}
-    return initialiser(fields | {"by_channel": strides[0], "by_column": strides[1]})
+    (a, b), (values, more), (by_channel, by_column) = numbers, arrays, strides
+    fields = {"apply": function, "a": a, "b": b, "values": values, "more": more}
+    return initialiser(fields | {"by_channel": by_channel, "by_column": by_column})
 
 
 def packed_filters(kernel: Array, groups: int) -> Array:

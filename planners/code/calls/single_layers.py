@@ -118,11 +118,9 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
     real_operands = []
     for operand in read_operands:
         types = None if operand.values is not None else input_type(node, operand.input)
-        numbers = (types.scale, types.zero_point) if types else (0, 0)
+        scale, zero = (types.scale, types.zero_point) if types else (0, 0)
         at = operand._replace(values=None)._asdict()
-        real_operands.append(
-            {"at": at, "reals": operand.values, "scale": numbers[0], "zero": numbers[1]}
-        )
+        real_operands.append({"at": at, "reals": operand.values, "scale": scale, "zero": zero})
     kind = KINDS.get(operator.function)
     if kind is None or len(real_operands) != 2:
         raise node.refusal(
