@@ -109,7 +109,11 @@ def _hull(spans: Iterable[Range]) -> Range:
 
 
 def ranges_needed(layers: Sequence[Layer], wanted: Range, needed: RangeNeeded) -> dict[str, Range]:
-    """The range of each tensor along an axis that a range of the last layer needs, by tensor."""
+    """Return the range of each tensor along an axis that a range of the last layer needs.
+
+    The ranges are walked back from the last layer to the first. needed: of one layer, such as
+    `InputNeeds.columns`.
+    """
     asked: dict[str, list[Range]] = {layers[-1].name: [wanted]}
     for layer in reversed(layers):
         computed = _hull(asked[layer.name])
@@ -140,7 +144,10 @@ class CheckedFirings:
         self.ranges: list[dict[str, Range]] = []
         height, rows = self.layers[-1].shape.rows, stage.rows
         if stage.mode is Mode.ACCUMULATING:
-            self._accumulate(inputs, height)
+            # A firing for each row of the input; only the last computes rows of the result, all.
+            input_rows = range(*inputs.rows(self.layers[-1], 0, (0, height)))
+            self.needs[self.layers[-1].inputs[0]] = [(row, row + 1) for row in input_rows]
+            self.targets = [(0, 0)] * (len(input_rows) - 1) + [(0, height)]
             return
         self.targets = [(row, min(row + rows, height)) for row in range(0, height, rows)]
         if self.is_streamed_input:
@@ -151,13 +158,6 @@ class CheckedFirings:
         for name in (source for layer in self.layers for source in layer.inputs):
             if name not in stage.layers:
                 self.needs[name] = [rows[name] for rows in self.ranges]
-
-    def _accumulate(self, inputs: InputNeeds, height: int) -> None:
-        """Add a firing for each row of the input; only the last computes rows of the result, all."""
-        layer = self.layers[-1]
-        rows = range(*inputs.rows(layer, 0, (0, height)))
-        self.needs[layer.inputs[0]] = [(row, row + 1) for row in rows]
-        self.targets = [(0, 0)] * (len(rows) - 1) + [(0, height)]
 
     @property
     def is_done(self) -> bool:

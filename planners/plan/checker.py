@@ -25,7 +25,7 @@ from planners.plan.checked_stages import require_orders, require_stages, require
 from planners.plan.checked_states import require_states
 from planners.plan.checked_weights import require_weights
 from planners.plan.executor import PlanMachine
-from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
+from planners.plan.plan import Kind, Stage, StreamingPlan
 from planners.rewrites.copied_layers import require_same
 
 
@@ -61,7 +61,7 @@ def _require_statements(checked: CheckedPlan) -> None:
     require_rows(checked)
     require_orders(checked)
     require_work(checked)
-    _require_layouts(checked.network, checked.plan)
+    _require_layouts(checked)
 
 
 def _require_counts(plan: StreamingPlan, machine: PlanMachine) -> None:
@@ -86,45 +86,49 @@ def _require_counts(plan: StreamingPlan, machine: PlanMachine) -> None:
 USUAL_LAYOUT = "HWC"  # pixel by pixel; only planners.primitives chooses the other of LAYOUTS
 
 
-def _require_layouts(network: Network, plan: StreamingPlan) -> None:
+def _require_layouts(checked: CheckedPlan) -> None:
     """Raise InvalidPlan unless tensors have the layouts of the primitives that read and write them.
 
     Stages without a primitive use HWC. A primitive computes a whole layer on whole tensors.
     """
-    for buffer in plan.buffers:
+    for buffer in checked.plan.buffers:
         if buffer.layout is not None and buffer.kind is not Kind.WHOLE:
             raise InvalidPlan(f"buffer {buffer.name!r} has a layout, but is no whole tensor")
-
-    def require(buffers: Sequence[StreamBuffer], layout: str, named: str) -> None:
-        for buffer in buffers:
-            is_map = network.layer(buffer.tensor).shape.is_map
-            if is_map and (buffer.layout or USUAL_LAYOUT) != layout:
+    for number, stage in checked.stages():
+        primitive, result = stage.primitive, stage.result
+        reads = writes = USUAL_LAYOUT
+        if primitive is not None:
+            reads, writes = primitive.reads, primitive.writes
+            if replace(stage, primitive=None) != Stage(
+                layers=(result,), rows=checked.height(result)
+            ):
                 raise InvalidPlan(
-                    f"{named} in {layout}, but buffer {buffer.name!r} has it in "
-                    f"{buffer.layout or USUAL_LAYOUT}"
+                    f"primitive {primitive.name!r} makes {result!r}, which does not work whole"
                 )
+        _require_layout(checked, result, None, number, writes)
+        for name in stage.layers:
+            for source in checked.network.layer(name).inputs:
+                _require_layout(checked, source, name, number, reads)
 
-    for number, group in enumerate(plan.groups):
-        whole = [b for b in plan.buffers if b.kind is Kind.WHOLE and b.is_live(number)]
-        for stage in group.stages:
-            primitive, result = stage.primitive, stage.result
-            reads = writes = USUAL_LAYOUT
-            if primitive is not None:
-                reads, writes = primitive.reads, primitive.writes
-                if replace(stage, primitive=None) != Stage(
-                    layers=(result,), rows=network.layer(result).shape.rows
-                ):
-                    raise InvalidPlan(
-                        f"primitive {primitive.name!r} makes {result!r}, which does not work whole"
-                    )
-            made = [buffer for buffer in whole if buffer.tensor == result]
-            require(made, writes, f"{result!r} is written")
-            for name in stage.layers:
-                for source in network.layer(name).inputs:
-                    candidates = [buffer for buffer in whole if buffer.tensor == source]
-                    own_buffers = [buffer for buffer in candidates if name in buffer.readers]
-                    read = own_buffers or [buffer for buffer in candidates if not buffer.readers]
-                    require(read, reads, f"{name!r} reads {source!r}")
+
+def _require_layout(
+    checked: CheckedPlan, tensor: str, reader: str | None, group: int, layout: str
+) -> None:
+    """Require the layout of a whole map where a layer of a group reads it, or writes it: None."""
+    buffers = [
+        buffer
+        for buffer in checked.plan.buffers
+        if buffer.kind is Kind.WHOLE and buffer.tensor == tensor and buffer.is_live(group)
+    ]
+    named = f"{tensor!r} is written"
+    if reader is not None:
+        of_reader = [buffer for buffer in buffers if reader in buffer.readers]
+        buffers = of_reader or [buffer for buffer in buffers if not buffer.readers]
+        named = f"{reader!r} reads {tensor!r}"
+    for buffer in buffers if checked.network.layer(tensor).shape.is_map else ():
+        stored = buffer.layout or USUAL_LAYOUT
+        if stored != layout:
+            raise InvalidPlan(f"{named} in {layout}, but buffer {buffer.name!r} has it in {stored}")
 
 
 def require_apart(plans: Sequence[StreamingPlan]) -> None:
