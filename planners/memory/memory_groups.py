@@ -4,7 +4,7 @@ For each index of the execution order these groups begin there:
 
 - runs of layers that are executed row by row, each layer a stage;
 - stages of several layers, with column strips or feature map by feature map;
-- stages that planners.memory.labels finds between two separators;
+- stages that planners.memory.labels finds between two separators, with and without channel blocks;
 - column tiles of layers whose rows are too long for the fast memory.
 
 A group has the exact bytes of its ring buffers. Groups that exceed the fast memory are left out, and so
@@ -34,7 +34,7 @@ from planners.memory.moved_weights import (
 )
 from planners.memory.moves import LONGEST_STAGE, GroupMoves
 from planners.memory.order import TopologicalOrder
-from planners.memory.partitions import candidate_rows
+from planners.memory.partitions import PARTS, candidate_rows
 from planners.memory.slow_bounds import MOST_CHOSEN
 from planners.memory.stages import Geometry, GroupGeometry, StageTable
 from planners.plan.accumulators import sums_over_rows
@@ -93,7 +93,9 @@ class GroupCandidates:
         separators = layer_order.separators
         outside = frozenset(layer_order.at(number) for number in range(len(separators)))
         inner = StageTable(layer_order.network, element_bytes=table.element_bytes, outside=outside)
+        # The stages of tiles have no channel blocks.
         self._moves = GroupMoves(layer_order, inner)
+        self._moves_in_blocks = GroupMoves(layer_order, inner, PARTS)
         self._boundaries = self._tiling_boundaries()
         self._separator_at = {index: number for number, index in enumerate(separators)}
         self._groups_from: dict[int, list[MemoryGroup]] = {}
@@ -108,8 +110,11 @@ class GroupCandidates:
                 groups = list(self._row_by_row_groups(begin))
             if self._longest is None and self._untiled is None:
                 groups += self._single_stages(begin)
-                for end, stages in self._stages_between(begin, self._fast, (True, False)):
-                    groups += self._variants(begin, end, stages)
+                for moves in (self._moves, self._moves_in_blocks):
+                    for end, stages in self._stages_between(
+                        moves, begin, self._fast, (True, False)
+                    ):
+                        groups += self._variants(begin, end, stages)
             kept: dict[tuple[int, str | None, Names], list[MemoryGroup]] = {}
             for group in sorted(groups, key=lambda group: (group.fast, group.costs)):
                 key = group.end, group.geometry.streamed_input, group.in_place
@@ -175,7 +180,7 @@ class GroupCandidates:
                     yield from self._variants(begin, end, (Stage(layers=layers, rows=rows),))
 
     def _stages_between(
-        self, begin: int, limit: int, streamed: Sequence[bool]
+        self, moves: GroupMoves, begin: int, limit: int, streamed: Sequence[bool]
     ) -> Iterator[tuple[int, list[Stage]]]:
         """Yield later separators, with the stages of groups up to there that fit into `limit` bytes."""
         separator = self._separator_at.get(begin)
@@ -183,7 +188,7 @@ class GroupCandidates:
             return
         limits = limit, ANY_WORK, WIDTH
         for is_streamed in streamed:
-            search = GroupLabels(self._moves, separator, limits, self.stop, is_streamed=is_streamed)
+            search = GroupLabels(moves, separator, limits, self.stop, is_streamed=is_streamed)
             labels_by_end = defaultdict[int, list[tuple[int, int, Array, int]]](list)
             for end, labels in search.ends():
                 numbers = zip(labels[LINES].tolist(), labels[MACS].tolist(), strict=True)
@@ -191,8 +196,8 @@ class GroupCandidates:
             for end, labels_of_end in labels_by_end.items():
                 best = improving(labels_of_end, lambda label: label[:2])
                 for _, _, labels, number in best[:: -(-len(best) // MOST_VARIANTS)]:
-                    moves = search.moves_of(labels, number)
-                    stages = [stage for move in moves for stage in move.stages]
+                    joined_moves = search.moves_of(labels, number)
+                    stages = [stage for move in joined_moves for stage in move.stages]
                     yield self.layer_order.separators[end], stages
 
     def _column_tiled_groups(self, begin: int) -> Iterator[MemoryGroup]:
@@ -213,7 +218,7 @@ class GroupCandidates:
         # Tiles overlap: each of MOST_TILES tiles may need up to twice its share of the bytes.
         limit = MOST_TILES // 2 * self._fast
         by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
-        for end, stages in chain(self._stages_between(begin, limit, (True,)), rows):
+        for end, stages in chain(self._stages_between(self._moves, begin, limit, (True,)), rows):
             by_end[end][tuple(stages)] = None
         misses = 0
         for end in sorted(ends):

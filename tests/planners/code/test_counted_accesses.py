@@ -82,6 +82,42 @@ def test_a_layer_inside_a_stage_reads_its_ring_and_not_slow_memory(tmp_path):
     require_counted(model, plan, tmp_path)
 
 
+def bottlenecks():
+    """Two blocks that expand 8 channels to 64 and project them to 8 again."""
+    builder = NetworkBuilder("bottlenecks")
+    tensor = builder.input((8, 6, 6))
+    pixel, window = op.Window(kernel=(1, 1)), op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    for _ in range(2):
+        tensor = builder.add(op.Convolution(filters=64, window=pixel), tensor)
+        tensor = builder.add(op.Convolution(filters=64, groups=64, window=window), tensor)
+        tensor = builder.add(op.Convolution(filters=8, window=pixel), tensor)
+    builder.output(tensor)
+    return builder.network()
+
+
+@needs_compiler
+@pytest.mark.parametrize("made", [real_model, integer_model])
+def test_channel_blocks_move_at_most_the_input_and_the_result(made, tmp_path):
+    model = made(bottlenecks())
+    unit = model.network.inputs[0].element_bytes
+    memories = Memory(name="sram", size=600 * unit), Memory(name="psram", size=10**5, is_slow=True)
+    plan = fit(model, memories=memories).best.plan
+    assert [stage.channel_blocks > 1 for group in plan.groups for stage in group.stages] == [
+        True,
+        True,
+    ]
+    assert 0 < plan.slow_bytes <= 2 * 8 * 6 * 6 * unit
+    require_counted(model, plan, tmp_path)
+
+
+@needs_compiler
+def test_channel_blocks_read_filters_in_flash_as_planned(tmp_path):
+    model = integer_model(bottlenecks())
+    plan = fit(model, memories=with_flash(700)).best.plan
+    assert max(stage.channel_blocks for group in plan.groups for stage in group.stages) > 1
+    require_counted(model, plan, tmp_path)
+
+
 @needs_compiler
 @pytest.mark.parametrize(("axis", "step", "taken"), [(0, 1, 3 / 6), (0, 2, 2 / 6), (2, 2, 2 / 8)])
 def test_a_slice_of_slow_memory_reads_what_it_takes(axis, step, taken, tmp_path):
