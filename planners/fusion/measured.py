@@ -109,10 +109,7 @@ def fitted_platform(
         slope = Fraction(sum(operations) - launch * mixed) / operations_squared
     if slope <= 0:
         raise InvalidPlan("the measured times do not grow with the work; expected other ones")
-    predicted = [
-        launch * start + slope * operation
-        for start, operation in zip(starts, operations, strict=True)
-    ]
+    predicted = (launch * s + slope * o for s, o in zip(starts, operations, strict=True))
     platform = Platform(
         operations_per_second=(NANOSECONDS / slope).limit_denominator(1),
         bytes_per_second=FREE,

@@ -326,8 +326,8 @@ def _without_plan(
         status, end = Status.UNKNOWN, ended or because(FusionWhy.NOT_PLACED)
         reason = because(FusionWhy.NOTHING_FOUND, end=end, least=least)
         if points:
-            smallest_bytes = points[0].memory
-            reason = because(FusionWhy.SMALLEST_FOUND, end=end, found=smallest_bytes, least=least)
+            smallest = points[0].memory
+            reason = because(FusionWhy.SMALLEST_FOUND, end=end, found=smallest, least=least)
     return FusionAnswer(
         plan=None, front=tuple(points), status=status, reason=reason, lower_bound=bound
     )

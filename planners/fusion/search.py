@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, product
+from operator import add
 
 from cnn2csdf.network import Layer, Network
 from csdf.search.pareto import front_of_chains, improving
@@ -103,8 +104,7 @@ def least_memory(layer_order: TopologicalOrder, terms: Terms) -> int:
     ]
     smallest_inputs = list(accumulate(sizes[:-1], min))  # by section
     smallest_results = list(accumulate(reversed(sizes[1:]), min))[::-1]
-    pairs = zip(smallest_inputs, smallest_results, strict=True)
-    least = [source + result for source, result in pairs]
+    least: list[int] = list(map(add, smallest_inputs, smallest_results))
     if GroupMode.WHOLE in terms.modes:
         wholes = [whole_memory(layer_order, terms, table, first) for first in range(len(least))]
         least = list(map(min, least, wholes)) if len(terms.modes) > 1 else wholes

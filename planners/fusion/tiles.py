@@ -54,6 +54,7 @@ from planners.plan.regions import (
     even_ends,
     fresh,
     largest_shared,
+    length,
     multiply_accumulates_of_pixel,
 )
 
@@ -119,25 +120,26 @@ def _span(tiles: Sequence[Range]) -> int:
 class AxisTiles:
     """The tiles of all tensors of a group along one axis, for each number of tiles.
 
-    All methods return an array with an entry for each number of tiles: (D, 1) for rows, (1, A) for
-    columns.
+    Methods other than `lengths` return an array with an entry for each number of tiles: (D, 1) for
+    rows, (1, A) for columns.
     """
 
     def __init__(
         self,
         needs: Needs,
         layers: Sequence[Layer],
-        ends_by_count: Sequence[Sequence[int]],
+        counts: Sequence[int],
         axis: int,
         number_type: Any,
         *,
         halo_cached: bool,
     ) -> None:
-        """Set the layers. ends_by_count: ends of the tiles of the result, for each number of tiles."""
+        """Set the layers. counts: the numbers of tiles into which the result is divided."""
+        extent = length(layers[-1].shape, axis)
         self._needs, self._axis, self._type = needs, axis, number_type
         self._halo_cached = halo_cached
         # For each number of tiles, the ranges of each tensor.
-        self._needed = [bands(needs, layers, ends, axis) for ends in ends_by_count]
+        self._needed = [bands(needs, layers, even_ends(extent, count), axis) for count in counts]
         self._computed = [
             {name: fresh(tiles) if halo_cached else tiles for name, tiles in needed.items()}
             for needed in self._needed
@@ -207,22 +209,15 @@ class TiledGroups:
         self._times, self._network = times, layer_order.network
         self._needs = Needs(layer_order.network)
         self._tilings = sorted(set(terms.tilings) - {(1, 1)})  # (1, 1) is no tiling
-        self._number_type = self._type_for_sums()
-
-    def _type_for_sums(self) -> Any:
-        """Return the NumPy type that holds the bytes and the MACs of all sections together.
-
-        Of a tensor, a tile and two halo caches are at most the whole tensor each. A tile computes at
-        most the whole tensor.
-        """
-        largest = network_multiply_accumulates(self._network) * max(
-            map(prod, self._tilings), default=1
-        )
+        # Bytes and MACs of all sections together: of a tensor, a tile and two halo caches are at most
+        # the whole tensor each, and a tile computes at most the whole tensor.
+        most_tiles = max(map(prod, self._tilings), default=1)
+        largest = network_multiply_accumulates(self._network) * most_tiles
         for layer in self._network.layers:
             pixels = layer.shape.height * layer.shape.width
-            largest += self._terms.scratch_bytes(self._network, layer, pixels)
-            largest += 3 * self._table.tensor_bytes(layer.name)
-        return ranges.number_type(largest)
+            largest += terms.scratch_bytes(self._network, layer, pixels)
+            largest += 3 * table.tensor_bytes(layer.name)
+        self._number_type = ranges.number_type(largest)
 
     def ending(self, upto: int, mode: GroupMode) -> Iterator[FusionPoint]:
         """Yield the groups that end before section `upto`, the shortest first, with all tilings."""
@@ -242,18 +237,8 @@ class TiledGroups:
         layers = layer_order.between(first, upto)
         rows_count, columns_count = (sorted(set(counts)) for counts in zip(*tilings, strict=True))
         rows, columns = (
-            AxisTiles(
-                self._needs,
-                layers,
-                [even_ends(extent, count) for count in counts],
-                axis,
-                self._number_type,
-                halo_cached=halo_cached,
-            )
-            for axis, extent, counts in (
-                (ROWS, height, rows_count),
-                (COLUMNS, width, columns_count),
-            )
+            AxisTiles(self._needs, layers, counts, axis, self._number_type, halo_cached=halo_cached)
+            for axis, counts in ((ROWS, rows_count), (COLUMNS, columns_count))
         )
         grids = [
             (

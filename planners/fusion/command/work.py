@@ -129,11 +129,9 @@ def work(options: argparse.Namespace) -> int:
         lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
         print(answers.in_words(lines, options))
     if options.output:
-        planned_layers = None
-        if model is not whole:
-            first, _ = options.layers
-            count = sum(not layer.is_end for layer in model.network.layers)
-            planned_layers = (first, first + count)
+        first, _ = options.layers
+        end = first + sum(not layer.is_end for layer in model.network.layers)
+        planned_layers = None if model is whole else (first, end)
         _write(options.output, model.network, answer.plan, planned_layers)
     if options.plot:
         _plot(options.plot, answer, options.model, limit)
