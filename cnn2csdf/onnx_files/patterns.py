@@ -22,7 +22,7 @@ STACKED = {"ReduceSum": "Sum", "ReduceMean": "Mean", "ReduceMax": "Max", "Reduce
 PRODUCTS = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "MatMul": 2}  # where the bias is an input
 
 
-class Operands(NamedTuple):
+class PatternOperands(NamedTuple):
     """The operands of a node of which the frame computes only the first."""
 
     tensor: str
@@ -62,14 +62,14 @@ class Context:
             return None
         return float(self.values.value(tensor).reshape(-1)[0])
 
-    def operands(self, node: OnnxNode) -> Operands | None:
+    def operands(self, node: OnnxNode) -> PatternOperands | None:
         """Return the operands of a node that combines a tensor with a number, in either order."""
         if len(node.inputs) != 2:
             return None
         for tensor, constant in (node.inputs, node.inputs[::-1]):
             value = self.scalar(constant)
             if value is not None and not self.values.is_static(tensor):
-                return Operands(tensor, value)
+                return PatternOperands(tensor, value)
         return None
 
 

@@ -82,7 +82,7 @@ def _rounded(size: int, multiple: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class WindowAxis:
     """A convolution along its rows or its columns.
 
     size, taps, outputs: of the input, filter and output. pad: before the first element.
@@ -114,8 +114,8 @@ class Convolution:
     """
 
     batch: int
-    rows: Axis
-    columns: Axis
+    rows: WindowAxis
+    columns: WindowAxis
     channels: int
     filter_channels: int
     outputs: int
@@ -157,13 +157,13 @@ def convolution_of(node: TfliteNode, graph: TfliteGraph) -> Convolution | None:
     options, dilation_field = node.options, 4 if node.kind == "CONV_2D" else 5
     is_same = options.integer(0, "b") == 0
 
-    def axis(number: int) -> Axis:
+    def axis(number: int) -> WindowAxis:
         """Return the rows (1) or columns (2); the options have the columns first."""
         size, taps, outputs = (axes[number] for axes in dims)
         stride = options.integer(3 - number, "i")
         dilation = options.integer(dilation_field + 2 - number, "i", 1)
         total_pad = max(0, (outputs - 1) * stride + (taps - 1) * dilation + 1 - size)
-        return Axis(
+        return WindowAxis(
             size=size, taps=taps, outputs=outputs, stride=stride, dilation=dilation,
             pad=total_pad // 2 if is_same else 0,
         )  # fmt: skip

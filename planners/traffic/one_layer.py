@@ -242,7 +242,7 @@ class NestSearches:
     """
 
     def __init__(self) -> None:
-        self._along_axis = cache(AxisTiles)
+        self._along_axis = cache(TilesAlongAxis)
         self._searches: dict[tuple[ConvolutionLoops, Halo, ArrayBytes], NestSearch] = {}
 
     def of_group(
@@ -264,7 +264,7 @@ class NestSearch:
         halo: Halo,
         sizes: ArrayBytes,
         *,
-        along_axis: Callable[[ReceptiveField, Cuts], AxisTiles],
+        along_axis: Callable[[ReceptiveField, Cuts], TilesAlongAxis],
     ) -> None:
         self._group = group
         self._along_axis = along_axis
@@ -413,7 +413,7 @@ class AxisOptions(NamedTuple):
             yield AxisOptions(self.costs[begin:end], self.tiles[begin:end])
 
 
-class AxisTiles:
+class TilesAlongAxis:
     """Pareto-optimal tiles along one axis, for each order of the arrays."""
 
     def __init__(self, axis: ReceptiveField, cuts: Cuts) -> None:

@@ -8,8 +8,8 @@ import pytest
 from cnn2csdf.readers.tflite.model_file import graphs_of
 from planners.formats.kernel_libraries import (
     LIBRARIES,
-    Axis,
     Convolution,
+    WindowAxis,
     arm_dsp_convolution,
     arm_dsp_depthwise,
     arm_mve_convolution,
@@ -80,7 +80,7 @@ def test_scratch_is_what_the_functions_of_the_libraries_return(layers, formulas)
     for shapes, wanted in layers.items():
         sizes, taps, outputs, channels, *steps = shapes
         axes = zip(sizes, taps, outputs, *steps, strict=True)
-        rows, columns = (Axis(**dict(zip(AXIS, axis, strict=True))) for axis in axes)
+        rows, columns = (WindowAxis(**dict(zip(AXIS, axis, strict=True))) for axis in axes)
         depths = dict(zip(CHANNELS, channels, strict=True))
         layer = Convolution(batch=1, rows=rows, columns=columns, **depths)
         assert tuple(formula(layer) for formula in formulas) == wanted, shapes

@@ -19,7 +19,7 @@ from planners.traffic.footprints import (
     two_levels,
 )
 from planners.traffic.nest import MOVES, Array, Halo, NestLoop, lengths, listing, transfers
-from planners.traffic.one_layer import AxisTiles, NestSearches, minimum_traffic
+from planners.traffic.one_layer import NestSearches, TilesAlongAxis, minimum_traffic
 from tests.planners.traffic.layers import SLIDES, nest_of, random_convolution
 
 
@@ -188,7 +188,7 @@ def test_input_reads_of_all_tiles_agree_with_sets_of_pixels(seed, cuts):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_tiles_that_are_left_out_along_an_axis_are_no_better_than_one_that_is_not(seed):
-    tiles, random = AxisTiles(random_axis(Random(seed)), two_levels), Random(seed)
+    tiles, random = TilesAlongAxis(random_axis(Random(seed)), two_levels), Random(seed)
     order, way = random.choice(list(permutations(Array))), random.randint(0, 2)
     everything = tiles.every(order, way).costs.tolist()
     kept = list(map(tuple, tiles.options(order, way, Stop()).costs.tolist()))
