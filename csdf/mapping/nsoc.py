@@ -306,8 +306,8 @@ class _Document:
             self._require_expressible_channel(channel)
         for ends in dict.fromkeys(self.crossing.values()):
             connection = self.platform.connection(*ends)
-            if connection is not None:
-                self._require_expressible_connection(connection)
+            instant = Connection(source=ends[0], target=ends[1])
+            self._require_expressible_connection(connection or instant)
 
     def _require_expressible_channel(self, channel: Channel) -> None:
         buffer, crosses = self._buffer(channel), channel.name in self.crossing

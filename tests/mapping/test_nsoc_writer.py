@@ -118,6 +118,7 @@ def test_platforms_that_sdf3_cannot_say_are_told(tmp_path):
     for changes, message in (
         ({"connections": (replace(there, is_pipelined=True), back)}, "follow one another at once"),
         ({"connections": (there, replace(back, wait=0))}, "wait for 0 when they arrive"),
+        ({"connections": ()}, "tokens from 'q' to 'p' wait for 0 when they arrive, but only for 4"),
         ({"cores": early}, "the slice of processor 'p' begins at 0"),
     ):
         with pytest.raises(UnwritableFile, match=message):
