@@ -7,6 +7,8 @@ from fractions import Fraction
 
 import pytest
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.blocks import CatalogueBuilder
 from cnn2csdf.catalogue.efficientnet import squeeze_excite
 from cnn2csdf.onnx_files.writer import onnx_bytes
@@ -291,6 +293,16 @@ def test_separate_buffers_row_by_row_are_not_advertised_where_one_arena_is_small
     assert "18.45 kB" in rows  # one arena, layer by layer
     assert "36.97 kB" not in output  # each tensor apart is never the measure
     assert "of RAM, 1x MACs" in output
+
+
+def test_a_tensor_that_a_layer_reads_twice_is_one_buffer(report, tmp_path):
+    pytest.importorskip("onnx")
+    builder = NetworkBuilder("squared")
+    values = builder.add(op.Activation(function="relu"), builder.input((4, 8, 8)), name="relu")
+    builder.output(builder.add(op.Elementwise(function="multiply"), values, values, name="square"))
+    path = tmp_path / "squared.onnx"
+    path.write_bytes(onnx_bytes(Model(network=builder.network(), weights={})))
+    assert "square1.024 kB whole" in report(path)[1].texts["memory"]  # 4 x 8 x 8 floats
 
 
 def test_a_plan_in_the_place_of_a_network_is_named(run, tmp_path):
