@@ -7,6 +7,7 @@ fractions and reasons are strings. Rows have floats for plots, and exact numbers
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from fractions import Fraction
@@ -37,10 +38,13 @@ def picture(value: object) -> Picture:
 
 
 def _load_views(value: object) -> None:
-    package, _, _ = type(value).__module__.partition(".")
-    for package_name in ("csdf", package):  # the first shows every value as tables
-        if find_spec(f"{package_name}.views") is not None:
-            import_module(f"{package_name}.views")
+    modules = ("csdf", *(base.__module__ for base in type(value).__mro__))  # csdf has the tables
+    for name in dict.fromkeys(module.partition(".")[0] for module in modules):
+        is_package = hasattr(
+            sys.modules.get(name), "__path__"
+        )  # unlike a notebook, or a single file
+        if is_package and find_spec(f"{name}.views") is not None:
+            import_module(f"{name}.views")
 
 
 def as_json(value: Any) -> Any:

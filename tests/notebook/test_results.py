@@ -1,5 +1,6 @@
 """Results as JSON values, as rows, and in notebooks."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -25,6 +26,14 @@ HOSTILE = "<script>alert('&\"')</script>"
 
 def example():
     return csdf.read_graph(GRAPHS / "csdf_example.xml")
+
+
+def test_a_class_of_a_notebook_is_shown_as_its_base():
+    for value in (csdf.throughput(example()), small_plan()):
+        base = type(value)
+        derived = type(base.__name__, (base,), {"__module__": "__main__"})
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        assert derived(**fields)._repr_html_() == value._repr_html_()
 
 
 def half_times():
