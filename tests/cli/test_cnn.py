@@ -334,6 +334,15 @@ def test_onnx_is_written_and_reads_back(run, answer, tmp_path):
     assert found["parameters"] == original["parameters"]
 
 
+@pytest.mark.parametrize("words", [["--overlap", "self-loop"], ["--bounded"]])
+def test_options_of_graphs_are_refused_for_onnx(run, tmp_path, words):
+    path = tmp_path / "net.onnx"
+    code, _, remarks = run("cnn", "convert", "resnet8", "-o", str(path), *words)
+    assert code == 2
+    assert "--overlap and --bounded are for graphs" in remarks
+    assert not path.exists()
+
+
 def test_layers_are_fused_unless_it_is_said_otherwise(answer):
     # resnet8 by its source: a normalisation behind the first convolution and the two of each of three
     # blocks, 7, and a relu behind the first and twice in each block, 7 too.

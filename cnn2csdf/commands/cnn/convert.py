@@ -7,6 +7,7 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.geometry import Overlap
 from csdf.cli import parsers
+from csdf.errors import CsdfError
 from csdf.io.files import suffix_of
 from csdf.io.graph_files import require_format
 
@@ -14,6 +15,10 @@ from csdf.io.graph_files import require_format
 def _check(options: argparse.Namespace) -> None:
     if suffix_of(options.output) != ".onnx":
         require_format(options.output)
+    elif options.bounded or options.overlap is not None:
+        raise CsdfError(
+            f"{options.output}: --overlap and --bounded are for graphs; write .json, .xml or .dot"
+        )
 
 
 def command_parser() -> argparse.ArgumentParser:
