@@ -38,14 +38,14 @@ def parse_darknet(text: str, name: str) -> Network:
         raise UnreadableFile(f"{sections[0].where}: no layer follows")
     results: list[str | None] = []  # last layer of each section; None for a detection
     for number, section in enumerate(sections[1:]):
+        if section.kind not in KINDS:
+            kinds_known = ", ".join(KINDS)
+            raise UnsupportedOperator(
+                f"{section.where}: unsupported section; supported are {kinds_known}"
+            )
+        kind = KINDS[section.kind]
         sources = _sources(section, results, image)
         try:
-            if section.kind not in KINDS:
-                kinds_known = ", ".join(KINDS)
-                raise UnsupportedOperator(
-                    f"{section.where}: unsupported section; supported are {kinds_known}"
-                )
-            kind = KINDS[section.kind]
             if kind.options is not None:
                 section.require_only({*kind.options, *TRAINING_OPTIONS})
             layer_name = f"{kind.word}{number}"
@@ -123,10 +123,10 @@ class DarknetSection:
 
     def integer(self, key: str, default: int, *, least: int = 0) -> int:
         """Return a whole number; refuse one that is smaller than `least`."""
-        value = self._integers(key)[0] if key in self.options else default
-        if value < least:
+        values = self._integers(key) if key in self.options else (default,)
+        if len(values) > 1 or values[0] < least:
             raise self._refusal(key, f"an integer of at least {least}")
-        return value
+        return values[0]
 
     def size(self, key: str) -> int:
         """Return a positive number that must be there."""
