@@ -86,10 +86,12 @@ def _longest_self_timed(
             if longest <= limit:
                 raise
             shown = _iterations(steady_state(numbers, firings, limit=longest, budget=stop))
+        elif sink is None:  # the actors ahead end iterations, too
+            raise
         else:
             longest = min(longest, REMEMBERED_NUMBERS // size)
             recurring = _iterations_of(slow, numbers, firings, longest, stop)
-            if sink is None or recurring is None:
+            if recurring is None:
                 raise
             shown = recurring
     starts = first_starts(numbers, repetitions, shown + distance, budget=stop)

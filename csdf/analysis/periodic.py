@@ -92,8 +92,7 @@ class PeriodicProblem:
         upto = [list(accumulate(graph.productions(channel), initial=0)) for channel in channels]
         self._before = [made for sums in upto for made in sums[:-1]]
         self._upto = [total for c in channels for total in accumulate(graph.consumptions(c))]
-        self._latest_key: tuple[object, ...] = ()
-        self._latest: NodeArrays
+        self._latest: tuple[tuple[object, ...], NodeArrays] | None = None
         self._step = _ConstraintSteps(
             graph, self._produced, self._consumed, self.scale, self.cycles
         )
@@ -260,8 +259,8 @@ class PeriodicProblem:
     ) -> NodeArrays:
         """Return the arrays that do not depend on tokens; those of the latest copies are cached."""
         key = (tuple(copies), backend, unit_times)
-        if key == self._latest_key:
-            return self._latest
+        if self._latest is not None and self._latest[0] == key:
+            return self._latest[1]
         sizes = list(map(int.__mul__, copies, self.graph.phases))
         starts = [0, *accumulate(sizes)]
         self._step.adapt(copies)
@@ -280,8 +279,7 @@ class PeriodicProblem:
             step_height=self._step.height,
             is_ordered=self._is_ordered,
         )
-        self._latest_key = key
-        self._latest = NodeArrays(
+        layout = NodeArrays(
             nodes=starts[-1],
             columns=backend.kernel(periodic.ConstraintLayout)(columns, backend.array),
             times=backend.array(
@@ -291,7 +289,8 @@ class PeriodicProblem:
             starts=starts[:-1],
             room=[2 * starts[-1] + len(graph.producer)],
         )
-        return self._latest
+        self._latest = key, layout  # only both together, whatever is raised in between
+        return layout
 
     def _times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
         """Return the duration of each phase of each copy; durations: of each phase."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import count
 from math import gcd
 from typing import Any, ClassVar, NamedTuple
@@ -390,14 +391,20 @@ class _Rooms:
         largest = ranges.largest_in_better_cycle(trial, scale, len(nodes), self._largest_room)
         backend, rooms = self._backend, self._rooms
         if largest > backend.limit:
-            backend = compiler.PLAIN
-            rooms = backend.kernel(kernels.Rooms)(self._edges, self._layout.times, backend.blank)
-            rooms.room = list(self._rooms.room)
-            backend.kernel(kernels.begin_search)(rooms)
+            backend, rooms = compiler.PLAIN, self._plain_rooms
         search = backend.kernel(kernels.better_cycle)
         if search(rooms, backend.array(nodes), trial, scale) != kernels.FOUND:
             return None
         return list(rooms.cycle[: rooms.edges]), Fraction(rooms.cycle_room, rooms.members)
+
+    @cached_property
+    def _plain_rooms(self) -> Any:
+        """The rooms in Python integers, for sums beyond the backend."""
+        backend = compiler.PLAIN
+        rooms = backend.kernel(kernels.Rooms)(self._edges, self._layout.times, backend.blank)
+        rooms.room = list(self._rooms.room)
+        backend.kernel(kernels.begin_search)(rooms)
+        return rooms
 
     def _circuit(self, edges: Sequence[int]) -> Circuit:
         """Return the circuit of these edges, which are listed against time."""

@@ -129,9 +129,13 @@ class _BufferedMapping:
         full = self.mapping_with(self._occupied)  # a space channel for each buffer, without space
         self._bound = bound_graph(graph, platform, full, is_conservative=True)
         # Channels of the bound graph whose tokens are the free space of a buffer, in the same order.
+        # A graph of `bound_channels` has such names itself.
+        names_of_graph = {channel.name for channel in graph.channels}
         names = (channel.name for channel in self._bound.channels)
-        spaces = [name for name in names if isinstance(name, SpaceName) and name.channel in sides]
-        self._index_of: dict[str, int] = {name: index for index, name in enumerate(spaces)}
+        new_names = (name for name in names if name not in names_of_graph)
+        spaces = [name for name in new_names if isinstance(name, SpaceName)]
+        indices = range(len(self._buffers))
+        self._index_of: dict[str, int] = dict(zip(spaces, indices, strict=True))
         self.firings = sum(repetition_vector(self._bound).values())
         self.count = 0
         self._known: dict[tuple[int | None, ...], PeriodEvaluation] = {}

@@ -2,11 +2,14 @@
 
 from random import Random
 
+import pytest
+
 from csdf import throughput
 from csdf.analysis import periodic
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.kernels.compile import has_compiled
 from csdf.model.builder import GraphBuilder
+from csdf.model.indexed import indexed
 
 
 def test_rounding_changes_no_period_where_64_bits_do_not_hold_the_sums(monkeypatch):
@@ -49,3 +52,20 @@ def test_actors_of_many_phases_that_overlap_agree_with_their_execution():
         )
     graph = builder.graph()
     assert throughput(graph).period == self_timed_execution(graph).period
+
+
+def test_an_interrupted_solution_leaves_the_arrays_of_the_one_before(monkeypatch):
+    builder = GraphBuilder("ring").actor("a", 5).actor("b", 3)
+    builder.channel("a", 2, "b", 3).channel("b", 3, "a", 2, initial_tokens=7)
+    problem = periodic.PeriodicProblem(indexed(builder.graph()), [3, 2])
+    periods = [problem.solve(copies).period for copies in ([1, 1], [3, 2], [1, 1])]
+    assert periods[0] != periods[1]
+
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(periodic, "NodeArrays", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            problem.solve([3, 2])
+    assert [problem.solve(copies).period for copies in ([3, 2], [1, 1])] == periods[1:]

@@ -12,6 +12,7 @@ from csdf.analysis.sensitivity import sensitivity
 from csdf.analysis.throughput import throughput
 from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
+from csdf.kernels import ranges, slack
 from csdf.model.builder import GraphBuilder
 from csdf.time_limit import Stop
 from tests.analysis.changed_graphs import all_phases, drawn, longer, period_of
@@ -115,6 +116,19 @@ def test_both_kinds_of_kernels_agree_with_the_parametric_method(backend, monkeyp
     use(monkeypatch, backend)
     for seed in range(10):
         assert_slacks_are_those_of_pieces(drawn(seed))
+
+
+def test_sums_beyond_64_bits_are_searched_in_rooms_that_are_built_once(monkeypatch):
+    graph = drawn(4)
+    expected = sensitivity(graph)
+    monkeypatch.setattr(ranges, "largest_in_better_cycle", lambda *_: 2**80)
+    searched = []
+    search = slack.better_cycle
+    monkeypatch.setattr(
+        slack, "better_cycle", lambda rooms, *given: searched.append(rooms) or search(rooms, *given)
+    )
+    assert sensitivity(graph) == expected
+    assert 0 < len(set(map(id, searched))) < len(searched)
 
 
 @pytest.mark.slow

@@ -1,12 +1,17 @@
 """The least buffers of a mapping, against brute force by execution."""
 
 import random
+from dataclasses import replace
 from itertools import combinations, pairwise
 from math import comb
 
 import pytest
 
-from csdf.analysis.bound_channels import with_capacities, without_auto_concurrency
+from csdf.analysis.bound_channels import (
+    bound_channels,
+    with_capacities,
+    without_auto_concurrency,
+)
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError
 from csdf.mapping.binding import buffer_sides
@@ -80,6 +85,17 @@ def test_names_of_transfers_are_free_in_a_graph():
     named = min_buffers(builder.graph(), platform, mapping, period=11)
     assert named.mapping.buffers["ab"] == answer.mapping.buffers["ab"]
     assert named.found.period == answer.found.period
+
+
+def test_reverse_channels_of_a_graph_are_channels_with_buffers():
+    graph = bound_channels(with_capacities(chain(), {"ab": 4}))
+    plain = replace(
+        graph,
+        channels=tuple(replace(channel, name="".join(channel.name)) for channel in graph.channels),
+    )
+    found, expected = (min_buffers(each, *apart(), period=5) for each in (graph, plain))
+    assert found == expected
+    assert found.mapping.buffers.keys() == {"ab", "ab (space)"}
 
 
 def test_without_a_period_the_buffers_only_prevent_deadlock():

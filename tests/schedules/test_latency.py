@@ -146,6 +146,19 @@ def test_latencies_behind_faster_actors_are_those_of_many_iterations(seed):
     assert latency(graph, "a", "c") == max(iteration_times(graph, firings, source="a", sink="c"))
 
 
+def test_states_behind_faster_actors_are_not_searched_without_a_sink(monkeypatch):
+    graph = GraphBuilder().actor("ahead", 1, overlap=False).actor("a", 3, overlap=False)
+    graph = graph.channel("ahead", 1, "a", 1).graph()
+    assert latency(graph, "a", "a") == 3
+
+    def searched(*_):
+        raise AssertionError("a search in vain")
+
+    monkeypatch.setattr("csdf.analysis.latency._iterations_of", searched)
+    with pytest.raises(NoRecurrence, match="no state recurred"):
+        latency(graph, "a")
+
+
 def test_behind_a_part_that_is_hardly_faster_the_latency_is_unknown(monkeypatch):
     monkeypatch.setattr("csdf.analysis.latency.REMEMBERED_NUMBERS", 3)
     dependent = dependency_latency(chain(), "a", "b")
