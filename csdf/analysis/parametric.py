@@ -118,7 +118,7 @@ class ParametricPeriod(Tabular):
             return max(Fraction(0), growing.start - nominal) if is_later else Fraction(0)
         if not self.is_complete:
             raise CsdfError(
-                f"{self.parameter.name}: the period is known up to {segments_above[-1].end} only"
+                f"{self.parameter.name}: the period is known up to {self.segments[-1].end} only"
             )
         return None
 

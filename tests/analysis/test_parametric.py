@@ -310,6 +310,23 @@ def test_after_ctrl_c_the_first_segments_of_the_function_are_kept():
             found.period(end + 1)
 
 
+def test_a_function_that_ends_at_the_nominal_value_has_no_slack_yet():
+    builder = GraphBuilder()
+    for name, time in (("a", 6), ("b", 5), ("c", 5)):
+        builder.actor(name, time).channel(name, 1, name, 1, initial_tokens=1)
+    graph = builder.graph()
+    parameter = added_time(graph, {"a": 1, "c": 4})
+    ends = []
+    for found in functions_after_ctrl_c(
+        lambda stop: parametric_period(graph, parameter, budget=stop)
+    ):
+        ends.append(found.segments[-1].end)
+        if ends[-1] == parameter.nominal:
+            with pytest.raises(CsdfError, match="is known up to 0 only"):
+                _ = found.slack
+    assert parameter.nominal in ends
+
+
 def test_after_ctrl_c_the_first_steps_of_a_capacity_are_kept():
     graph = read_graph(GRAPHS / "csdf_example.xml")
     *ended, whole = functions_after_ctrl_c(lambda stop: capacity_steps(graph, "alpha", budget=stop))
