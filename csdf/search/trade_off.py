@@ -197,9 +197,11 @@ def sufficient_capacities(
     required = search.best_period
     if period is not None:
         required = exact_above_zero(period, "period") / graph.time_unit
-    if search.best_period is None or not required or search.best_period > required:
+    if search.best_period is None or required is None or search.best_period > required:
         return None
-    return search.sufficient(fast_enough(required))
+    # All live capacities reach period 0, or none: more space adds tokens to a cycle, but no time.
+    point = search.sufficient(fast_enough(required or None))
+    return None if point is None or (not required and point.period) else point
 
 
 class FrontSearch:

@@ -8,6 +8,7 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
 from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
+from csdf.model.builder import GraphBuilder
 from csdf.search.evaluator import CapacityEvaluator
 from csdf.search.least import narrowing
 from csdf.search.trade_off import pareto_front, sufficient_capacities
@@ -46,6 +47,15 @@ def test_narrowing_is_never_below_the_front():
 
 def test_a_period_that_no_capacities_reach_has_none():
     assert sufficient_capacities(read_graph(EXAMPLE), period=Fraction(11)) is None
+
+
+@pytest.mark.parametrize(("time", "size"), [(0, 4), (1, None)])
+def test_a_period_of_zero_needs_cycles_without_time(time, size):
+    # Without bounds firings overlap, so the period is 0; a space makes a cycle of both actors.
+    graph = GraphBuilder().actor("a", 0).actor("b", time).channel("a", 2, "b", 3).graph()
+    assert throughput(graph).period == 0
+    point = sufficient_capacities(graph)
+    assert (point and (point.size, point.period)) == (size and (size, 0))
 
 
 def test_without_effort_nothing_is_found():
