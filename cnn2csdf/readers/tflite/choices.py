@@ -24,11 +24,13 @@ def without_choices(graph: TfliteGraph) -> TfliteGraph:
     read or write variables.
     """
     graph = folded(graph)
-    for _ in range(DEEPEST):
-        if not any(node.kind == "IF" for node in graph.nodes):
-            return graph
+    depth = 0
+    while any(node.kind == "IF" for node in graph.nodes):
+        depth += 1
+        if depth > DEEPEST:
+            raise UnsupportedOperator(f"more than {DEEPEST} choices (IF) inside one another")
         graph = folded(_opened(graph))
-    raise UnsupportedOperator(f"more than {DEEPEST} choices (IF) inside one another")
+    return graph
 
 
 def _opened(graph: TfliteGraph) -> TfliteGraph:
@@ -51,11 +53,11 @@ def _opened(graph: TfliteGraph) -> TfliteGraph:
                 node.instead("RESHAPE", (source,), output)
                 for source, output in zip(results, node.outputs, strict=True)
             ]
-            continue
-        placed = [_placed(branch, node, tensors) for branch in branches]
-        nodes += [node for inner, _ in placed for node in inner]
-        for output, first, second in zip(node.outputs, placed[0][1], placed[1][1], strict=True):
-            nodes.append(node.instead("SELECT_V2", (node.inputs[0], first, second), output))
+        else:
+            placed = [_placed(branch, node, tensors) for branch in branches]
+            nodes += [node for inner, _ in placed for node in inner]
+            for output, first, second in zip(node.outputs, placed[0][1], placed[1][1], strict=True):
+                nodes.append(node.instead("SELECT_V2", (node.inputs[0], first, second), output))
         if len(nodes) > MOST_NODES:
             raise UnsupportedOperator(f"{node}: more than {MOST_NODES} operators in its graphs")
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))

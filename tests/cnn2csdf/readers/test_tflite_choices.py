@@ -61,6 +61,30 @@ def test_a_choice_inside_a_choice_is_opened():
     assert outcome(content, [1, -2, 3])[1] == [1, 0, 3]
 
 
+def choices_inside(levels, width=1):
+    """A file with this many choices inside one another, each level with `width` of the next."""
+    condition = constant("c", np.array([True]))
+    tensors = [Tensor("a", FRAME), condition, Tensor("b", FRAME)]
+    others = [
+        (tensors, [Node("IF", [1, 0], [2], [(0, "i", one), (1, "i", one)])] * width, [0], [2])
+        for one in range(2, levels + 1)
+    ]
+    return file_with_choice(
+        condition, others=[*others, branch("ABS")], options=[(0, "i", 1), (1, "i", 1)]
+    )
+
+
+def test_choices_are_opened_up_to_the_deepest():
+    assert outcome(choices_inside(32), [1, -2, 3])[1] == [1, 2, 3]
+    with pytest.raises(UnsupportedOperator, match="more than 32 choices"):
+        parse_tflite(choices_inside(33), "a")
+
+
+def test_constant_conditions_make_no_more_operators_than_others():
+    with pytest.raises(UnsupportedOperator, match="more than 20000 operators"):
+        parse_tflite(choices_inside(16, width=2), "a")
+
+
 def test_graphs_that_do_not_fit_are_refused_by_name():
     condition = Tensor("c", (1,), "bool")
     content = file_with_choice(condition, CONDITION, options=[(0, "i", 1), (1, "i", 7)])
