@@ -70,48 +70,35 @@ class VariableUsage:
         """Return the usage of a variable with the usage of parameters that is known so far."""
         usage = set[str]()
         opened: list[_OpenBracket] = []
-        target_end = 0  # the end of a bracket with the address that is written, as in *(x + i) = 1
         for position, token in enumerate(tokens):
             before = tokens[position - 1].text if position else ""
             if token.text in OPEN and token.kind == "sign":
                 callee = _callee(tokens, position) if token.text == "(" else ""
                 opened.append(_OpenBracket(callee, 0))
-                close = after(tokens, position)
-                if before == "*" and close < len(tokens) and tokens[close].text == "=":
-                    target_end = close
             elif token.text in (")", "]", "}") and opened:
                 opened.pop()
             elif token.text == "," and opened:
                 opened[-1] = _OpenBracket(opened[-1].callee, opened[-1].argument + 1)
             elif token.text == name and token.kind == "word" and before not in (".", "->"):
                 bracket = opened[-1] if opened else _OpenBracket("", 0)
-                is_target = position < target_end
-                usage.update(self._access(tokens, position, bracket, is_target=is_target))
+                usage.update(self._access(tokens, position, bracket))
         return "".join(sorted(usage))
 
-    def _access(
-        self, tokens: Sequence[Token], position: int, bracket: _OpenBracket, *, is_target: bool
-    ) -> str:
+    def _access(self, tokens: Sequence[Token], position: int, bracket: _OpenBracket) -> str:
         """Return how the variable at a position is used there; bracket: the innermost around it.
 
-        is_target: whether the variable is part of an address that is written. For a variable x:
+        For a variable x:
 
             w    x[i].re = 1;   *(x + i) = 1;   *x++ = 1;   memcpy(x, y, 8);   in.read(x);   in >> x;
-            rw   x += 1;   ++x;
-            r    y = x[i];   print(x);   y = a >> x;
+            rw   x += 1;   ++x;   (*x)++;
+            r    y = x[i];   print(x);   y = a >> x;   *(y + x) = 1;
             as the parameter of f, if f is defined in the sources:   f(y, x);
         """
-        end = position + 1  # after the subscripts, members and calls that follow the variable
-        while end < len(tokens) and tokens[end].text in ("[", ".", "->"):
-            end = after(tokens, end) if tokens[end].text == "[" else end + 2
-            if end < len(tokens) and tokens[end].text == "(":
-                end = after(tokens, end)
-        before = tokens[position - 1].text if position else ""
-        following, second = ([token.text for token in tokens[end : end + 2]] + ["", ""])[:2]
-        is_stepped = before == "*" and following in ("++", "--") and second == "="
-        if following == "=" or is_target or is_stepped:
+        end, is_stepped = _operand(tokens, position)
+        following = _text(tokens, end)
+        if following == "=":
             return "w"
-        if following in ("++", "--") or before in ("++", "--") or following in ASSIGNMENTS:
+        if is_stepped or following in ASSIGNMENTS:
             return "rw"
         callee, argument = bracket
         if callee in self._functions:
@@ -119,6 +106,59 @@ class VariableUsage:
         is_read_into = callee.startswith(("read", "try_read")) and argument == 0
         is_written = argument == WRITTEN_ARGUMENT.get(callee) or is_read_into
         return "w" if is_written or _is_extracted(tokens, position) else "r"
+
+
+def _text(tokens: Sequence[Token], position: int) -> str:
+    """Return the text of a token; "" before the first token and after the last token."""
+    return tokens[position].text if 0 <= position < len(tokens) else ""
+
+
+def _operand(tokens: Sequence[Token], position: int) -> tuple[int, bool]:
+    """Return the end of the operand that contains the data of a variable, and whether `++` steps it.
+
+    The operand is extended over subscripts, members, casts, dereferences and brackets, as far as
+    `(*(x + i)).re` for x. The pointer of a sum is the first term.
+    """
+    start, end, is_stepped = position, position + 1, False
+    while True:
+        while (sign := _text(tokens, end)) in ("[", ".", "->", "++", "--"):
+            is_stepped |= sign in ("++", "--")
+            end = end + 2 if sign in (".", "->") else after(tokens, end)
+            if sign in (".", "->") and _text(tokens, end) == "(":
+                end = after(tokens, end)
+        while (sign := _text(tokens, start - 1)) in ("*", "&", "++", "--", ")"):
+            if sign in ("++", "--"):
+                if start < position and _ends_operand(tokens, start - 2):
+                    break  # the step of another operand, as in `i++ * x`
+                is_stepped = True
+            start = _opening(tokens, start - 1) if sign == ")" else start - 1
+        if _text(tokens, start - 1) != "(":
+            return end, is_stepped
+        close = after(tokens, start - 1)
+        is_address = _text(tokens, start - 2) == "*" or _text(tokens, close) in ("[", "->")
+        is_sum = _text(tokens, end) in ("+", "-") and is_address
+        callee = _callee(tokens, start - 1)
+        if (close != end + 1 and not is_sum) or (callee and not callee.endswith("_cast")):
+            return end, is_stepped
+        start, end = start - 1, close
+        while callee and _text(tokens, start) != callee:
+            start -= 1
+
+
+def _opening(tokens: Sequence[Token], close: int) -> int:
+    """Return the position of the bracket that the bracket at `close` closes; 0 if it is not there."""
+    depth = 0
+    for position in range(close, -1, -1):
+        depth += (tokens[position].text in OPEN.values()) - (tokens[position].text in OPEN)
+        if not depth:
+            return position
+    return 0
+
+
+def _ends_operand(tokens: Sequence[Token], position: int) -> bool:
+    return position >= 0 and (
+        tokens[position].kind != "sign" or tokens[position].text in (")", "]")
+    )
 
 
 def _callee(tokens: Sequence[Token], parenthesis: int) -> str:
