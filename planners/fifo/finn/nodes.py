@@ -12,8 +12,8 @@ from csdf.errors import UnreadableFile
 from planners.fifo.timing.cluster import MOST_CYCLES
 
 DOMAIN = "finn.custom_op.fpgadataflow"
-FIXED_POINT = re.compile(r"(?:FIXED|SCALEDINT)<(\d+)(?:,-?\d+)?>")
-ARBITRARY_FLOAT = re.compile(r"FLOAT<(\d+),(\d+),\d+>")
+FIXED_POINT = re.compile(r"(?:FIXED|SCALEDINT)<(\d+)(?:, *-?\d+)?>")
+ARBITRARY_FLOAT = re.compile(r"FLOAT<(\d+), *(\d+)(?:, *\d+)?>")
 INTEGER = re.compile(r"U?INT(\d+)")
 NAMED_BITS = {"BINARY": 1, "BIPOLAR": 1, "TERNARY": 2, "FLOAT32": 32, "FLOAT16": 16}
 

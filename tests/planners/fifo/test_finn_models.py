@@ -11,6 +11,7 @@ from csdf.errors import UnreadableFile
 from csdf.search.memory_cost import blocks
 from planners.fifo.cores import FifoCore, cost, split_cores, whole_core, with_cores
 from planners.fifo.event_graph import EventGraph
+from planners.fifo.finn.nodes import FinnNode
 from planners.fifo.finn.reading import fifo_depths, folding_text, read_design, read_folding
 from planners.fifo.sizing import smallest_depths
 from planners.fifo.study import automatic_depths, max_rate, period_of, study
@@ -166,8 +167,22 @@ def test_a_folding_of_another_model_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "bits"),
+    [("FLOAT<5,10>", 16), ("FLOAT<5, 10, 15>", 16), ("FIXED<8, -2>", 8), ("SCALEDINT<4>", 4)],
+)
+def test_data_types_of_qonnx_have_widths(name, bits):
+    node = FinnNode(
+        name="n", operator="MVAU", style="", written="MVAU", attributes={}, inputs=(), outputs=()
+    )
+    assert node.type_bits(name) == bits
+    with pytest.raises(UnreadableFile, match="not one of QONNX"):
+        node.type_bits(name.replace(">", ",>"))
+
+
+@pytest.mark.parametrize(
     ("depth", "row"),
     [
+        (0, [("rtl", 2)]),
         # FINN's documentation of SplitLargeFIFOs, as the design notes give it.
         (257, [("rtl", 256), ("rtl", 2)]),
         (300, [("rtl", 256), ("rtl", 44)]),
@@ -181,6 +196,7 @@ def test_large_fifos_are_split_as_by_finn(depth, row):
 
 
 def test_a_whole_core_holds_a_power_of_two_beyond_256():
+    assert whole_core(0) == (FifoCore(style="rtl", depth=2),)
     assert whole_core(256) == (FifoCore(style="rtl", depth=256),)
     assert whole_core(257) == (FifoCore(style="vivado", depth=512),)
     assert sum(core.depth for core in whole_core(40000)) >= 40000
