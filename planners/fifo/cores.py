@@ -49,8 +49,6 @@ def whole_core(depth: int) -> tuple[FifoCore, ...]:
     # One less, so that a depth of exactly one core does not need a second core.
     largest, remainder = divmod(max(depth - 1, 0), MOST_VENDOR)
     largest_cores = (FifoCore(style="vivado", depth=MOST_VENDOR),) * largest
-    if not depth:
-        return largest_cores
     if remainder >= MOST_SHIFTED:
         return (*largest_cores, FifoCore(style="vivado", depth=1 << remainder.bit_length()))
     return (*largest_cores, FifoCore(style="rtl", depth=max(remainder + 1, LEAST_DEPTH)))
@@ -63,7 +61,7 @@ def split_cores(depth: int) -> tuple[FifoCore, ...]:
         piece = min(1 << (depth.bit_length() - 1), MOST_VENDOR)
         cores.append(FifoCore(style="rtl" if piece <= MOST_SHIFTED else "vivado", depth=piece))
         depth -= piece
-    if depth:
+    if depth or not cores:
         cores.append(FifoCore(style="rtl", depth=max(depth, LEAST_DEPTH)))
     return tuple(cores)
 
