@@ -511,9 +511,6 @@ def recurrence(programs, fifos, snapshot, run):
     periods = FAR
     if run.waiting != then.waiting:
         return 0
-    for process in range(len(run.stage)):
-        if is_process_shifted(programs, then, run, process, shift) == 0:
-            return 0
     for operation in range(len(run.counter)):
         # A loop limits the number of skipped periods: its counter has to stay positive.
         rounds = then.counter[operation] - run.counter[operation]
@@ -522,6 +519,9 @@ def recurrence(programs, fifos, snapshot, run):
         if rounds < 0 or run.entered[operation] != then.entered[operation]:
             return 0
         periods = min(periods, (run.counter[operation] - 1) // rounds)
+    for process in range(len(run.stage)):
+        if is_process_shifted(programs, then, run, process, shift) == 0:
+            return 0
     for fifo in range(len(words.written)):
         if periods < 1:
             return 0
@@ -561,8 +561,10 @@ def is_process_shifted(programs, then, run, process, shift):
         or run.is_queued[process] != then.is_queued[process]
     ):
         return 0
-    queued = run.queue[(run.head + process) % len(run.queue)]
-    if process < run.waiting and queued != then.queue[process]:
+    if (
+        process < run.waiting
+        and run.queue[(run.head + process) % len(run.queue)] != then.queue[process]
+    ):
         return 0
     stages = run.stage[process] - then.stage[process]
     if stages == 0:

@@ -116,7 +116,7 @@ cdef int64_t recurrence(
     Programs programs, Fifos fifos, Snapshot snapshot, Progress run
 ) noexcept
 
-@cython.locals(queued=int64_t, stages=int64_t, track=int64_t)
+@cython.locals(stages=int64_t, track=int64_t)
 cdef bint is_process_shifted(
     Programs programs, Progress then, Progress run, int64_t process, int64_t shift
 ) noexcept
