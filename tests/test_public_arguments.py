@@ -240,11 +240,33 @@ def test_fit_refuses_what_it_would_answer_wrongly(model, given, message):
 
 
 @pytest.mark.parametrize(
-    "given", [{"element_bytes": 0}, {"parameter_bytes": -1}, {"labels": (2, 0)}]
+    ("name", "value", "expected"),
+    [
+        ("element_bytes", 0, "an integer of at least 1"),
+        ("element_bytes", "2", "an integer of at least 1 or None"),
+        ("element_bytes", 1.5, "an integer of at least 1 or None"),
+        ("element_bytes", True, "an integer of at least 1 or None"),
+        ("parameter_bytes", -1, "an integer of at least 1"),
+        ("labels", (2, 0), "an integer of at least 1"),
+        ("labels", 8, "a list of Positive values"),
+        ("labels", ("a",), "a list of Positive values"),
+        ("searched", "lines", "a list of names"),
+        ("searched", 3, "a list of names"),
+        ("durations", 3, "a mapping from names to Sequence[int] values or None"),
+        ("beside", "x", "a RamBeside or None"),
+        ("input", 3, "a text"),
+    ],
+    ids=str,
 )
-def test_alternatives_of_no_bytes_and_no_labels_are_refused(small, given):
-    with pytest.raises(InvalidArgument, match="expected 1 or more"):
-        planners.fit_with_alternatives(small, ram=600, **given)
+def test_alternatives_refuse_values_of_other_kinds_by_their_name(small, name, value, expected):
+    with pytest.raises(InvalidArgument) as refusal:
+        planners.fit_with_alternatives(small, ram=600, **{name: value})
+    assert str(refusal.value) == f"FitRequest: {name} is {value!r}; expected {expected}"
+
+
+def test_alternatives_take_integers_of_numpy(small):
+    found = planners.fit_with_alternatives(small, ram=1, element_bytes=np.int64(1))
+    assert found == planners.fit_with_alternatives(small, ram=1, element_bytes=1)
 
 
 def test_a_library_needs_a_plan(model, tmp_path):

@@ -21,7 +21,7 @@ from cnn2csdf.platforms import (
 )
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.arguments import Bytes, byte_count, one_of, public
+from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, Suspicious, counted
 from csdf.model.exact import Exact, MalformedText, exact
 from planners.memory.answer import (
@@ -43,6 +43,7 @@ from planners.plan.plan import Memory
 from planners.plan.ram import RamBeside
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitRequest:
     """A network, its memory limits, and the options of its plan; `fit` describes them.
@@ -55,12 +56,12 @@ class FitRequest:
     ram: int | None = None
     flash: int | None = None
     nanoseconds: Fraction | None = None
-    element_bytes: int | None = None
-    parameter_bytes: int | None = None
+    element_bytes: Positive | None = None
+    parameter_bytes: Positive | None = None
     input: str = RESIDENT
     output: str = RESIDENT
     searched: Sequence[str] = SEARCHED_FIRST
-    labels: Sequence[int] = WIDTHS
+    labels: Sequence[Positive] = WIDTHS
     platform: Platform | None = None
     durations: Mapping[str, Sequence[int]] | None = None
     memories: Sequence[Memory | BoardMemory] = ()
@@ -75,11 +76,6 @@ class FitRequest:
             one_of(method, SEARCHED, "fit: searched")
         if not self.labels:
             raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
-        for number in (self.element_bytes, self.parameter_bytes, *self.labels):
-            if number is not None and number < 1:
-                raise InvalidArgument(
-                    f"fit: a number of bytes or labels is {number}; expected 1 or more"
-                )
         if self.memories and self.ram is not None:
             raise InvalidArgument("fit: memories stand in the place of ram; leave out one of both")
         if self.nanoseconds is not None:
