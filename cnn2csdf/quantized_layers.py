@@ -32,7 +32,8 @@ def with_integers(model: Model) -> Model:
     A layer is merged with its conversions if all its inputs are dequantised, and its output, clipped or
     not, is only quantised again. A dequantisation with further readers stays. So does a layer without
     an integer form: it computes in floating point, as in ONNX Runtime. Raises UnsupportedOperator for a
-    layer that computes with integers as they are stored, such as a Clip of int8.
+    layer that computes with integers as they are stored, such as a Clip of int8, and for a bias beyond
+    32 bits in the scale of the products.
     """
     for layer in model.network.layers:
         _require_numbers(layer, model.network.input_types(layer))
@@ -77,11 +78,15 @@ def _require_numbers(layer: Layer, input_types: Sequence[Quantization | None]) -
         return
     is_index = result is None and not operator.moves
     has_types_of_inputs = is_index or set(input_types) == {result}
-    if not (operator.allows_stored_integers and has_types_of_inputs):
-        raise UnsupportedOperator(
-            f"layer {layer.name!r}: {operator.in_words()} of integers as they are stored; expected "
-            "DequantizeLinear before it, and QuantizeLinear after it"
-        )
+    if operator.allows_stored_integers and has_types_of_inputs:
+        return
+    elements = {kind.element for kind in (result, *input_types) if kind is not None}
+    is_stored = layer.element in elements
+    words = operator.in_words() if is_stored or not operator.moves else "cast"
+    raise UnsupportedOperator(
+        f"layer {layer.name!r}: {words} of integers as they are stored; expected DequantizeLinear "
+        f"before it{', and QuantizeLinear after it' if is_stored else ''}"
+    )
 
 
 def _merged_layers(
@@ -301,6 +306,7 @@ def _with_scale_of_products(layer: Layer, source: Quantization | None) -> tuple[
     """The stored arrays of a product, its bias in the scale of the sums to which it is added.
 
     A file may store the bias in another scale; then its numbers are rounded to that of the sums.
+    `_stored_arrays` refuses numbers that do not fit there.
     """
     bias = layer.stored_as("bias")
     factors = layer.stored_as(layer.operator.weight_role or "").quantization
@@ -318,7 +324,10 @@ def _with_scale_of_products(layer: Layer, source: Quantization | None) -> tuple[
 
 
 def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """The integers that were dequantised to the weights."""
+    """The integers that were dequantised to the weights.
+
+    Raises UnsupportedOperator for a bias that does not fit into its integers in the scale of the sums.
+    """
     arrays_stored = dict(arrays)
     axis = layer.operator.bias_axis or 0
     for stored in layer.stored:
@@ -329,5 +338,12 @@ def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array
             dims[axis] = -1
             scales = np.array(types.scales, np.float64).reshape(dims)
             whole: Array = np.rint(values / scales) + types.zero_point
+            limits = np.iinfo(types.element.value)
+            if not ((whole >= limits.min) & (whole <= limits.max)).all():
+                raise UnsupportedOperator(
+                    f"layer {layer.name!r}: the {stored.role} does not fit into "
+                    f"{types.element.value} in the scale of the sums, input times weights; "
+                    "expected larger scales of the weights"
+                )
             arrays_stored[stored.role] = whole.astype(types.element.value)
     return arrays_stored

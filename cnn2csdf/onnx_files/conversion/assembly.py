@@ -20,7 +20,7 @@ from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 
 # Nodes whose results have fractions, which ONNX drops if the operands are integers.
-WITH_FRACTIONS = frozenset({"Div", "ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"})
+WITH_FRACTIONS = frozenset({"Div", "Pow", "ReduceMean", "ReduceL2"})
 
 
 class OnnxAssembly:
@@ -78,7 +78,7 @@ class OnnxAssembly:
         """
         inputs = (self.dynamic(node, 0),) if inputs is None else inputs
         target = Target(output or node.outputs[0], name or node.name, quantization)
-        if node.op_type in WITH_FRACTIONS and self.values.element(target.tensor).is_integer:
+        if self.values.element(target.tensor).is_integer and self._has_fractions(node):
             steps = (*steps, op.Activation(function="truncate"))
         if inputs and all(tensor in self._raised for tensor in inputs):
             raised_steps = [raised for step in steps if (raised := on_raised_lines(step))]
@@ -97,6 +97,13 @@ class OnnxAssembly:
                 f"but the onnx package says {listed}, with the batch"
             )
         self._layers[tensor] = layer
+
+    def _has_fractions(self, node: OnnxNode) -> bool:
+        """Whether the result of a node may have fractions although its operands are integers."""
+        if node.op_type != "Pow" or not self.is_static(exponent := node.required(1)):
+            return node.op_type in WITH_FRACTIONS
+        exponents = self.values.value(exponent)
+        return bool(((exponents < 0) | (exponents != np.floor(exponents))).any())
 
     def with_dims(self, node: OnnxNode, tensor: str, dims: Dims) -> str:
         """Return a tensor that has these dims, the batch included, before a node."""

@@ -115,6 +115,26 @@ CASES = {
         inputs=MAP,
         constants={"ten": scalar(10.0), "seven": ints(-7)},
     ),
+    "powers of integers": graph_model(
+        [
+            node("Mul", ["x", "ten"], ["t"]),
+            node("Abs", ["t"], ["a"]),
+            node("Cast", ["a"], ["i"], to=TensorProto.INT64),
+            node("Add", ["i", "two"], ["n"]),
+            node("Pow", ["n", "exponents"], ["roots"]),
+            node("Pow", ["n", "two"], ["squares"]),
+            node("Abs", ["x"], ["e"]),
+            node("Pow", ["n", "e"], ["others"]),
+            node("Add", ["roots", "squares"], ["sums"]),
+            node("Add", ["sums", "others"], ["all"]),
+            node("Cast", ["all"], ["y"], to=TensorProto.FLOAT),
+        ],
+        inputs=MAP,
+        constants={
+            "ten": scalar(10.0), "two": ints(2),
+            "exponents": np.array([0.5, -1, 2.5, 2, 0], np.float32),
+        },
+    ),
     "where with constants": graph_model(
         [
             node("Greater", ["x", "low"], ["c"]),

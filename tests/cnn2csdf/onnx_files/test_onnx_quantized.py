@@ -321,8 +321,9 @@ def test_alpha_of_a_product_between_integers_multiplies_its_bias(alpha, stored, 
     assert found.tolist() == expected[0].tolist() == [alpha * 2.25, alpha * -3.75]
 
 
+@pytest.mark.parametrize("scale", [0.002, 1e-6, 1e-9])
 @pytest.mark.parametrize("kind", ["Conv", "Gemm"])
-def test_a_bias_in_another_scale_than_the_products_is_rounded_to_theirs(kind, tmp_path):
+def test_a_bias_in_another_scale_than_the_products_is_rounded_to_theirs(kind, scale, tmp_path):
     dims = {"Conv": (3, 2, 2, 2), "Gemm": (4, 3)}[kind]
     weights = np.random.default_rng(0).integers(-127, 128, dims).astype(S)
     nodes = [
@@ -330,9 +331,13 @@ def test_a_bias_in_another_scale_than_the_products_is_rounded_to_theirs(kind, tm
         helper.make_node("DequantizeLinear", ["b", "bs"], ["c"]),
         helper.make_node(kind, ["r", "f", "c"], ["s"]),
     ]
-    constants = {"w": weights, "ws": F(0.002), "wz": S(0), "bs": F(0.3)}
+    constants = {"w": weights, "ws": F(scale), "wz": S(0), "bs": F(0.3)}
     constants["b"] = np.array([3, -9, 8], np.int32)
     frame, result = {"Conv": ((2, 3, 3), (3, 2, 2)), "Gemm": ((4,), (3,))}[kind]
+    if scale == 1e-9:  # -2.7 / (0.05 * 1e-9)
+        with pytest.raises(UnsupportedOperator, match="the bias does not fit into int32"):
+            between_integers(nodes, frame, result, tmp_path, **constants)
+        return
     network, found, expected = between_integers(nodes, frame, result, tmp_path, **constants)
     (product,) = (layer for layer in network.layers if layer.operator.weight_role)
     assert product.quantization is not None
@@ -557,4 +562,29 @@ def test_functions_of_integers_as_they_are_stored_are_refused(kind, tmp_path):
     names = {"Clip": ["q", "", "b"], "Max": ["q", "b"], "Abs": ["q"], "Add": ["q", "b"]}[kind]
     path = on_stored_integers(helper.make_node(kind, names, ["r"]), tmp_path, b=U(120))
     with pytest.raises(UnsupportedOperator, match="of integers as they are stored"):
+        read_onnx(path)
+
+
+@pytest.mark.parametrize("target", ["FLOAT", "INT64", "BOOL"])
+@pytest.mark.parametrize("kind", ["Cast", "Equal"])
+def test_casts_and_comparisons_of_integers_as_they_are_stored_are_refused(kind, target, tmp_path):
+    element = getattr(TensorProto, target)
+    stored = helper.make_node("QuantizeLinear", ["x", "qs", "qz"], ["q"])
+    cast = helper.make_node("Cast", ["q"], ["y"], to=element)
+    nodes = [stored, cast]
+    if kind == "Equal":
+        cast.input[0] = "c"
+        nodes.insert(1, helper.make_node("Equal", ["q", "q"], ["c"]))
+    graph = helper.make_graph(
+        nodes,
+        "stored",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 2, 3, 3))],
+        [helper.make_tensor_value_info("y", element, None)],
+        scales(qs=F(0.05), qz=U(100)),
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    path = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path)
+    words = "equal" if kind == "Equal" else "is not zero" if target == "BOOL" else "cast"
+    expected = f"{words} of integers as they are stored; expected DequantizeLinear before it"
+    with pytest.raises(UnsupportedOperator, match=f"{expected}$"):
         read_onnx(path)
