@@ -52,12 +52,19 @@ class Draft:
         self._sources: dict[str, str] = {}
         self._weights: dict[str, Arrays] = {}
         self._names = {layer.name for layer in model.network.layers}
+        self._variables = {state.variable for state in model.network.initial_states.values()}
 
     def new_name(self, wanted: str) -> str:
         """Return a name for a new layer, with a number appended if another layer has the name."""
         name = free_name(wanted, self._names)
         self._names.add(name)
         return name
+
+    def new_variable(self, wanted: str) -> str:
+        """Return a name for a new state variable, with a number appended if another one has it."""
+        variable = free_name(wanted, self._variables)
+        self._variables.add(variable)
+        return variable
 
     def source(self, name: str) -> str:
         """Return the layer that consumers of a tensor read now."""

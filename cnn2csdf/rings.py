@@ -34,7 +34,6 @@ from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
-from csdf.names import free_name
 
 ROWS, CHANNELS = 1, 0  # axes of a feature map
 
@@ -169,7 +168,7 @@ def _variable_of_ends(draft: Draft, source: Layer, end: Layer) -> dict[str, tupl
             "expected the same shape and type, or the rows of the input and new ones behind them"
         )
     begin = 0 if source.quantization is None else source.quantization.zero_point
-    variable = _new_variable(draft, source.name)
+    variable = draft.new_variable(source.name)
     operator = Previous(dims=source.shape.dims, variable=variable, begin=begin)
     previous = replace(source, operator=operator)
     following = replace(end, operator=Next(variable=variable))
@@ -180,11 +179,6 @@ def _variable_of_ends(draft: Draft, source: Layer, end: Layer) -> dict[str, tupl
         reshaped = replace(end, name=name, operator=reshape, shape=source.shape)
         in_place_of_end = [reshaped, replace(following, inputs=(name,), shape=source.shape)]
     return {source.name: (previous,), end.name: tuple(in_place_of_end)}
-
-
-def _new_variable(draft: Draft, wanted: str) -> str:
-    """The name, with a number appended if a variable of the network has it."""
-    return free_name(wanted, [state.variable for state in draft.network.initial_states.values()])
 
 
 def _end_named(ends: Sequence[Layer], name: str, role: str, state: str) -> Layer:
@@ -491,7 +485,7 @@ def _ring_of_part(draft: Draft, ring: RingLayers, number: int, reader: Layer) ->
     """
     channels, part = reader.shape.channels, f"part {number}"
     state = draft.network.initial_states[ring.previous.name]
-    variable = _new_variable(draft, f"{state.variable}, {part}")
+    variable = draft.new_variable(f"{state.variable}, {part}")
     previous_dims = (channels, *ring.previous.shape.dims[1:])
     new_dims = (channels, *ring.new.shape.dims[1:])
     previous = replace(

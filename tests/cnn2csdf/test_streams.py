@@ -172,6 +172,26 @@ def test_an_output_is_the_state_of_one_input():
         with_states(counter(), {"before": "after", "x": "after"})
 
 
+def test_states_have_variables_of_their_own():
+    network = NetworkBuilder("counters")
+    new = network.input((3,), "new")
+    kept = network.add(Previous(dims=(3,), variable="x"), name="kept")
+    network.add(Next(variable="x"), network.add(op.Elementwise(function="add"), new, kept))
+    for number, name in enumerate(("x", "x 2"), 1):
+        before = network.input((3,), name)
+        total = network.add(op.Elementwise(function="add"), *[new] * number, before)
+        network.output(total, f"next {name}")
+        network.output(total, f"sum {number}")
+    network.output(kept, "y")
+    model = Model(network=network.network(), weights={})
+    model = with_states(model, {"x": "next x", "x 2": "next x 2"})
+    assert len({previous.operator.variable for previous, _ in model.network.variables}) == 3
+    states = first_states(model)
+    for value in (1, 2, 4):
+        found = run_layer_by_layer(model, {"new": np.full(3, value, np.float32)}, states)
+    assert [found[name][0] for name in ("sum 1", "sum 2", "y")] == [7, 14, 3]
+
+
 def test_an_input_that_is_given_two_outputs_is_refused(capsys):
     wanted = ["fit", "samos_example", "--state", "a=b", "--state", "a=c"]
     assert main(wanted) == 2
