@@ -136,6 +136,14 @@ def test_a_range_of_layers_is_fused_alone(fuse):
     assert [name for group in groups for name in group["layers"]] == ["conv0", "pool1", "conv2"]
 
 
+def test_a_run_does_not_change_the_plan_that_is_written(fuse, tmp_path):
+    plain, verified = tmp_path / "plain.json", tmp_path / "verified.json"
+    assert fuse(MODEL, "--ram", "64kB", "-o", plain)[0] == 0
+    assert fuse(MODEL, "--ram", "64kB", "--verify", "-o", verified)[0] == 0
+    assert json.loads(plain.read_text())["layers"] is None
+    assert plain.read_text() == verified.read_text()
+
+
 @pytest.mark.parametrize("layers", ["0:4", "1:12"])
 def test_a_plan_of_some_layers_is_checked_and_run_on_them(fuse, run, tmp_path, layers):
     path = tmp_path / "plan.json"

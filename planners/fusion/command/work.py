@@ -131,7 +131,7 @@ def work(options: argparse.Namespace) -> int:
     if options.output:
         first, _ = options.layers
         end = first + sum(not layer.is_end for layer in model.network.layers)
-        planned_layers = None if model is whole else (first, end)
+        planned_layers = None if options.layers == (0, None) else (first, end)
         _write(options.output, model.network, answer.plan, planned_layers)
     if options.plot:
         _plot(options.plot, answer, options.model, limit)
