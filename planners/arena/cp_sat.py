@@ -9,7 +9,7 @@ from __future__ import annotations
 from ortools.sat.python import cp_model
 
 from csdf.status import Ended, Reason, Status, Why, because
-from csdf.time_limit import Budget, Stop, stop_of
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.blocks import Blocks, blocks_of, clique_bound, cliques_of
 from planners.arena.problem import MemoryPlan, Problem
 
@@ -37,6 +37,11 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
     stop = stop_of(budget)
     blocks = blocks_of(problem)
     bound = clique_bound(blocks, cliques_of(blocks)).peak
+    try:
+        stop.look()
+    except ENDS as error:
+        end = because(CpSatWhy.ENDED, end=reason_of(error))
+        return MemoryPlan(problem=problem, lower_bound=bound, status=Status.UNKNOWN, reason=end)
     model = cp_model.CpModel()
     # An upper bound on offsets: all blocks above each other and above every fixed block.
     highest = sum(blocks.size) + sum(blocks.alignment) + sum(blocks.lowest)

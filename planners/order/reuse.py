@@ -93,6 +93,7 @@ def plan_reuse(
     except ENDS as error:
         end = reason_of(error)
     best = search.best or search.without_reuse()
+    stop.interrupt_after(best.arena.reason)
     bound = free.lower_bound
     status, reason = Status.OPTIMAL, because(ReuseWhy.BOUND, bound=bound)
     # Other selections of alternatives, and other lists of repeated steps, are not searched.

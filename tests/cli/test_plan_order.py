@@ -1,12 +1,15 @@
 """`csdf plan arena --order` as its users see it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from csdf.errors import GaveUp
 from csdf.io.graph_files import write_graph
 from csdf.model.graph import Actor, Channel, Graph
+from csdf.status import Ended, because
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.command import main, tensor_graph
@@ -156,6 +159,40 @@ def test_ctrl_c_in_the_search_of_the_order_ends_the_search_of_offsets_too(
     assert document["order"]["order"] == ["side", "conv", "relu"]
     *with_prices, offsets = stops  # with prices, the arena without reuse is planned at first
     assert (len(with_prices), offsets.is_over()) == (len(extra), True)
+
+
+def test_ctrl_c_in_the_search_of_the_order_ends_or_tools_too(run, monkeypatch):
+    pytest.importorskip("ortools")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "cut_bound", interrupted)
+    code, output, _ = run("plan", "arena", EXAMPLE, "--order", "--method", "cp-sat")
+    assert (code, "branches: unknown: CP-SAT: interrupted" in output) == (3, True)
+
+
+def test_ctrl_c_in_the_arena_without_reuse_ends_the_search_of_offsets_too(
+    answer, written, monkeypatch
+):
+    def without_effort(*_):
+        raise GaveUp(because(Ended.EFFORT, seconds=1))
+
+    stops = []
+
+    def arena_within(problem, *, budget, capacity=None):
+        stops.append(budget)
+        plan = plan_arena(problem, budget=budget, capacity=capacity)
+        reason = because(Ended.INTERRUPTED) if len(stops) == 1 else plan.reason
+        return replace(plan, reason=reason)
+
+    monkeypatch.setattr(reuse._ReuseSearch, "run", without_effort)
+    monkeypatch.setattr(main, "plan_arena", arena_within)
+    monkeypatch.setattr(reuse, "plan_arena", arena_within)
+    prices = [{"tensors": ["map", "side"], "price": 1}]
+    nodes = [{"name": "side", "inputs": ["image"], "bytes": 1, "scratch": 20}, CONV, RELU]
+    answer("plan", "arena", written(nodes=nodes, reuse_prices=prices), "--order")
+    assert (len(stops), stops[-1].is_over()) == (2, True)
 
 
 def test_a_node_of_a_repeat_price_runs_again_or_is_refused_with_alternatives(answer, run, written):

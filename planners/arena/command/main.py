@@ -24,6 +24,7 @@ from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
 from csdf.names import expected_names
 from csdf.status import Ended, Status
+from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, time_in_words
 from planners.arena.allocation import bytes_so_far, plan_arena
 from planners.arena.banks import BankWhy, plan_banks
@@ -301,8 +302,6 @@ def _plans_of(
     problem: Problem, options: argparse.Namespace, *, is_interrupted: bool
 ) -> list[MemoryPlan]:
     """Return the plan of a problem, or of each of its banks."""
-    if options.method == "cp-sat":
-        return [_by_cp_sat(problem, options)]
     words: str | partial[str] = partial(bytes_so_far, problem.name)
     if problem.banks:
         count = answers.counted(len(problem.banks), "bank")
@@ -310,6 +309,8 @@ def _plans_of(
     stop = stop_after(options.time_limit, words, effort=options.effort)
     if is_interrupted:
         stop.interrupt()
+    if options.method == "cp-sat":
+        return [_by_cp_sat(problem, options, stop)]
     if not problem.banks:
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     planned_banks = plan_banks(problem, budget=stop)
@@ -319,8 +320,8 @@ def _plans_of(
     return [MemoryPlan(problem=problem, lower_bound=bound, status=status, reason=reason)]
 
 
-def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
-    """Return the plan of OR-Tools within the same effort and time limit, checked like our own plans."""
+def _by_cp_sat(problem: Problem, options: argparse.Namespace, stop: Stop) -> MemoryPlan:
+    """Return the plan of OR-Tools until the stop, checked like our own plans."""
     if problem.banks or options.capacity is not None:
         raise CsdfError("--method cp-sat finds the smallest single arena only")
     try:
@@ -328,8 +329,7 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     except ModuleNotFoundError:
         raise CsdfError("--method cp-sat needs ortools: pip install ortools") from None
     with answers.working(f"{problem.name}: OR-Tools is searching"):
-        budget = stop_after(options.time_limit, effort=options.effort)
-        plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=budget)
+        plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=stop)
     if plan.has_offsets:
         check_plan(plan)
     return plan

@@ -55,9 +55,9 @@ class AskedOrder:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search for the order."""
-        reasons = (self.plan, self._reuse) if self._reuse else (self.plan,)
-        return any(answer.reason.has(Ended.INTERRUPTED) for answer in reasons)
+        """Whether Ctrl-C ended the search for the order, or for an arena at prices of reuse."""
+        reuse = (self._reuse, self._reuse.arena) if self._reuse else ()
+        return any(answer.reason.has(Ended.INTERRUPTED) for answer in (self.plan, *reuse))
 
     def to_json(self) -> dict[str, Any]:
         """Return the order, and the prices of reuse, as a JSON value."""

@@ -7,11 +7,11 @@ from itertools import combinations, pairwise, product
 import pytest
 
 from csdf.errors import GaveUp, InvalidGraph
-from csdf.status import Status
+from csdf.status import Ended, Status, because
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
-from planners.order import search
+from planners.order import reuse, search
 from planners.order.heuristics import file_order
 from planners.order.lifetimes import tensor_lifetimes
 from planners.order.order_plan import OrderWhy
@@ -231,6 +231,16 @@ def test_a_result_in_place_has_the_price_of_its_pair():
     paid, apart = plan_reuse(problem), plan_reuse(problem, price_limit=2)
     assert (paid.arena.peak, paid.price, paid.paid) == (8, 3, prices)
     assert (apart.arena.peak, apart.price, apart.paid) == (16, 0, ())
+
+
+def test_ctrl_c_in_the_arena_without_reuse_ends_the_whole_work(monkeypatch):
+    def interrupted(problem, *, budget):
+        return replace(plan_arena(problem, budget=budget), reason=because(Ended.INTERRUPTED))
+
+    monkeypatch.setattr(reuse, "plan_arena", interrupted)
+    stop, problem = Stop(), chain_at_prices(0)
+    plan_reuse(problem, budget=stop.part(steps=0))  # the search ends before its first arena
+    assert stop.is_over()
 
 
 def test_a_search_without_effort_answers_for_each_form():
