@@ -15,7 +15,7 @@ from cnn2csdf.readers.plain_onnx import with_onnx
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import CsdfError, UnreadableFile
-from csdf.io.files import read_bytes, read_text
+from csdf.io.files import is_file_or_stream, read_bytes, read_text
 from csdf.names import meant
 
 SUFFIXES = (".onnx", ".tflite", ".cfg", ".json")
@@ -96,7 +96,7 @@ def read_model(
         listed = ", ".join((*inputs, *outputs))
         raise UnreadableFile(f"{name}: tensors ({listed}) are named in ONNX and .tflite files only")
     if suffix not in (".cfg", ".json"):
-        if os.path.isfile(name) or set(name.partition(":")[0]) & {".", "/", os.sep}:
+        if is_file_or_stream(name) or set(name.partition(":")[0]) & {".", "/", os.sep}:
             expected = f"expected {', '.join(SUFFIXES)}{meant(suffix, SUFFIXES)}"
             hint = f"; {HINTS[suffix]}" if suffix in HINTS else ""
             raise UnreadableFile(f"{name}: suffix {suffix!r}; {expected}{hint}")

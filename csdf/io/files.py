@@ -237,6 +237,11 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     return name[dot:].lower() if 0 < dot < len(name) - 1 else ""
 
 
+def is_file_or_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether the path leads to a file, a pipe or a device, which can be read, and to no folder."""
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
     """Whether two paths lead to the same existing file."""
     try:
@@ -259,7 +264,7 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 def _is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether it exists and is neither a file nor a folder, so that it must not be replaced."""
-    is_there = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    is_there = is_file_or_stream(path) and not os.path.isfile(path)
     return is_there or _descriptor(path) is not None
 
 

@@ -17,7 +17,7 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.cli.graph_input import NETWORKS
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
-from csdf.io.files import decoded, read_bytes
+from csdf.io.files import decoded, is_file_or_stream, read_bytes
 from csdf.io.json_value import JsonValue
 from csdf.time_limit import Stop
 from planners.memory.command.main import add_place_options
@@ -57,8 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def reads(name: str) -> bool:
     """Whether a name that is no graph file names a network: a model file, or a built-in model."""
     suffix = PurePath(name).suffix.lower()
-    is_there = os.path.exists(name) and not os.path.isdir(name)
-    return suffix in FILES or (suffix not in GRAPHS and not is_there)
+    return suffix in FILES or (suffix not in GRAPHS and not is_file_or_stream(name))
 
 
 def refuse(options: argparse.Namespace) -> None:

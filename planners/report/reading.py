@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from csdf.cli import answers
 from csdf.cli.frame.long_work import limited_part, stop_after, telling
 from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError, GaveUp, InvalidNetwork
+from csdf.io.files import is_file_or_stream
 from csdf.time_limit import Stop
 from csdf.units import rate_in_words, time_in_words
 from planners.arena.allocation import bytes_so_far
@@ -149,7 +149,7 @@ def _answers(
 def _terms(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Yield name and text of each assumption about a network."""
     size = options.element_bytes
-    if not os.path.isfile(options.model):
+    if not is_file_or_stream(options.model):
         yield "network", f"{options.model} of the catalogue of this version"
     sizes = "each tensor and parameter as in the file"
     if size is not None:

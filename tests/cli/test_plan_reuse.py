@@ -1,8 +1,10 @@
 """`csdf plan reuse` as its users see it."""
 
 import json
+import os
 from fractions import Fraction
 from operator import le
+from threading import Thread
 
 import pytest
 
@@ -18,6 +20,15 @@ from planners.reuse import placement
 APPLICATION = "keyword_spotting+samos_example"
 RESIDUAL = "resnet8+keyword_spotting"
 QUICK = ("--generations", "3", "--population", "12", "--seed", "4")
+
+
+def test_a_pipe_is_read_and_named_as_a_file(run, tmp_path):
+    path = tmp_path / "two+layers.cfg"
+    os.mkfifo(path)
+    network = "[net]\nheight=8\nwidth=8\nchannels=3\n[convolutional]\nfilters=4\nsize=3\npad=1\n"
+    Thread(target=path.write_text, args=(network,), daemon=True).start()
+    code, output, _ = run("plan", "reuse", path, "--ram", "20kB")
+    assert (code, output.partition(":")[0]) == (0, "two+layers")
 
 
 def test_the_front_and_the_methods(answer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
-from csdf.io.files import read_bytes
+from csdf.io.files import is_file_or_stream, read_bytes
 from csdf.io.json_value import JsonValue
 from csdf.names import expected_names
 from csdf.status import Ended, Status
@@ -444,7 +443,7 @@ def _is_network(source: str) -> bool:
     """Whether the source is a network file, or the name of a network of the catalogue."""
     if PurePath(source).suffix.lower() in graph_input.NETWORKS:
         return True
-    return source.partition(":")[0] in CATALOGUE and not os.path.isfile(source)
+    return source.partition(":")[0] in CATALOGUE and not is_file_or_stream(source)
 
 
 def read_problems(path: str) -> list[Problem]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +27,7 @@ from csdf.cli.frame import long_work, output
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.loading import suffix_of
 from csdf.errors import CsdfError
-from csdf.io.files import read_bytes
+from csdf.io.files import is_file_or_stream, read_bytes
 from csdf.io.json_value import JsonValue
 from csdf.status import Status, because
 from csdf.time_limit import Progress, Stop
@@ -175,10 +174,10 @@ def _application_read(options: argparse.Namespace) -> Application:
     members: list[ApplicationNetwork] = []
     names: list[str] = []
     for text in options.models:
-        for source in [text] if os.path.isfile(text) else text.split("+"):
+        for source in [text] if is_file_or_stream(text) else text.split("+"):
             network = chosen.read_source(source, options).network
             members.append(single_partition(network))
-            names.append(network.name if os.path.isfile(source) else source)
+            names.append(network.name if is_file_or_stream(source) else source)
     return Application(name="+".join(names), members=tuple(members))
 
 
