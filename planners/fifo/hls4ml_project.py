@@ -135,11 +135,12 @@ def _converted(path: Path, folder: Path) -> Path:
 
 
 def _read(folder: Path, path: str) -> ProjectFacts:
-    texts = {file: _text(file) for file in sorted(folder.glob("*.cpp"))}
-    file = next((file for file, text in texts.items() if MARK in text), None)
-    if file is None:
+    for file in sorted(folder.glob("*.cpp")):
+        text = _text(file)
+        if MARK in text:
+            break
+    else:
         raise UnreadableFile(f"{path}: no .cpp in {folder} has the layers of an hls4ml project")
-    text = texts[file]
     parameters, defines = (_text(folder / name) for name in ("parameters.h", "defines.h"))
     aliases = dict(ALIAS.findall(text))
     calls = []

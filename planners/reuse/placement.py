@@ -29,23 +29,26 @@ from planners.reuse.evaluation import Evaluator, ReusePlan
 def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
     """Return the edge buffers of a plan, in bytes, with their lifetimes and conflicts."""
     begins = [0, *accumulate(len(order) for order in plan.orders)]
-    buffers = tuple(
-        Buffer(
-            name=edge.name,
-            size=elements * evaluator.costs.element_bytes,
-            start=begins[edge.stays[0].partition] + min(spans[0]),
-            end=begins[edge.stays[-1].partition] + max(spans[-1]) + 1,
-            alignment=evaluator.bytes_of_element(edge),
+    buffers = []
+    for edge, elements, spans in zip(plan.edges, plan.capacities, plan.spans, strict=True):
+        first_step, _ = spans[0]
+        _, last_step = spans[-1]
+        buffers.append(
+            Buffer(
+                name=edge.name,
+                size=elements * evaluator.costs.element_bytes,
+                start=begins[edge.stays[0].partition] + first_step,
+                end=begins[edge.stays[-1].partition] + last_step + 1,
+                alignment=evaluator.bytes_of_element(edge),
+            )
         )
-        for edge, elements, spans in zip(plan.edges, plan.capacities, plan.spans, strict=True)
-    )
     conflicts = tuple(
         (edge.name, plan.edges[second].name)
         for number, edge in enumerate(plan.edges)
         for second in range(number + 1, len(plan.edges))
         if evaluator.parallel[number] >> second & 1
     )
-    return Problem(name=evaluator.application.name, buffers=buffers, conflicts=conflicts)
+    return Problem(name=evaluator.application.name, buffers=tuple(buffers), conflicts=conflicts)
 
 
 def tensor_problem(evaluator: Evaluator, plan: ReusePlan) -> tuple[Problem, Mapping[str, str]]:

@@ -140,14 +140,16 @@ def _quotient(dividend: int, divisor: int) -> int:
     return int(Fraction(dividend, divisor)) if divisor else 0
 
 
-# Binary operators of the preprocessor with their precedence: a smaller number binds less.
+# Binary operators of the preprocessor with their precedence: a smaller number binds less. Shifts by
+# less than 0 bits give 0: they may be in a skipped operand, as divisions by zero.
 BINARY: Mapping[str, tuple[int, Callable[[int, int], int]]] = {
     "||": (1, lambda left, right: left != 0 or right != 0),
     "&&": (2, lambda left, right: left != 0 and right != 0),
     "|": (3, operator.or_), "^": (4, operator.xor), "&": (5, operator.and_),
     "==": (6, operator.eq), "!=": (6, operator.ne),
     "<": (7, operator.lt), "<=": (7, operator.le), ">": (7, operator.gt), ">=": (7, operator.ge),
-    "<<": (8, lambda left, right: left << min(right, 63)), ">>": (8, operator.rshift),
+    "<<": (8, lambda left, right: left << min(right, 63) if right >= 0 else 0),
+    ">>": (8, lambda left, right: left >> right if right >= 0 else 0),
     "+": (9, operator.add), "-": (9, operator.sub),
     "*": (10, operator.mul), "/": (10, _quotient),
     "%": (10, lambda left, right: left - right * _quotient(left, right)),
@@ -164,7 +166,8 @@ def _value(tokens: deque[str]) -> int:
         return condition
     tokens.popleft()
     first = _value(tokens)
-    tokens.popleft()  # the colon
+    if tokens.popleft() != ":":
+        raise ValueError("no colon")
     second = _value(tokens)
     return first if condition else second
 
@@ -197,7 +200,12 @@ def _without_comments(directive: str) -> str:
 
 
 def c_integer(text: str) -> int:
-    """The value of an integer as C writes it: decimal, octal, hexadecimal or binary."""
+    """The value of an integer as C writes it: decimal, octal, hexadecimal or binary.
+
+    Raises ValueError for any other text.
+    """
+    if "_" in text:  # a separator of Python
+        raise ValueError(f"{text!r} is no integer of C")
     if text[:2] in ("0x", "0X", "0b", "0B"):
         return int(text, 0)
     return int(text, 8) if re.fullmatch("0[0-7]+", text) else int(text)

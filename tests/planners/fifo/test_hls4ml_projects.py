@@ -48,6 +48,11 @@ def test_streams_become_fifos_with_width_words_and_depth(project):
     }
 
 
+def test_files_after_that_of_the_layers_are_not_read(project):
+    os.mkfifo(project / "firmware" / "weights.cpp")  # refused if it is read
+    assert len(design_of(project).fifos) == 5
+
+
 def test_the_configuration_stands_for_its_project(project):
     config = str(project / "hls4ml_config.yml")
     assert project_design(read_source(config), TimingOptions()).fifos == design_of(project).fifos

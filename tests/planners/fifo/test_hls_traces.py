@@ -95,6 +95,13 @@ def test_instrumentation_keeps_the_text_and_line_numbers():
         ("~0 ^ 1 | true", True),
         ("1 +", False),
         ("(A", False),
+        ("1 ? 2 ) 3", False),
+        ("1 ? 2 : 3", True),
+        ("1_0 == 10", False),
+        ("1'0 == 10", True),
+        ("1 || (1 << -1)", True),
+        ("1 || (1 >> -1)", True),
+        ("4 >> 1 == 2", True),
     ],
 )
 def test_the_branch_of_an_if_follows_the_macros(condition, holds):
