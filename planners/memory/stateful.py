@@ -235,8 +235,9 @@ class _StatefulPlanning:
             multiply_accumulates=work,
             aliases=tuple(self._aliases.values()),
         )
-        frame = dict(self._frame_buffers(self._last_groups(empty)))
-        problem = self._problem(frame)
+        read_after = self._read_after_groups(empty)
+        frame = dict(self._frame_buffers(self._last_groups(read_after)))
+        problem = self._problem(frame, read_after)
         arena = arena_within_steps(problem, budget)
         fast = end = top + arena.peak
         if away:
@@ -339,20 +340,32 @@ class _StatefulPlanning:
     def _is_unquantized(self) -> bool:
         return all(layer.quantization is None for layer in self._network.layers)
 
-    def _last_groups(self, plan: StreamingPlan) -> dict[str, int]:
-        """The last group of each tensor of a frame: of its readers, and of its copy to a variable."""
-        uses = [
-            (name, self._group_of[layer.name]) for layer in self._layers for name in layer.inputs
-        ]
-        uses += [(source, group) for group, _, source in state_updates(self._network, plan)]
+    def _read_after_groups(self, plan: StreamingPlan) -> set[tuple[str, int]]:
+        """The tensors read after a group, with the group: by updates of variables, and as results."""
+        uses = [(source, group) for group, _, source in state_updates(self._network, plan)]
         uses += [(layer.inputs[0], len(self._groups) - 1) for layer in self._network.outputs]
+        return {(self._holder(name), group) for name, group in uses}
+
+    def _holder(self, name: str) -> str:
+        """The tensor in whose buffer the current frame holds a tensor, or the new rows of a window."""
+        tensor = self._windows[name].new if name in self._windows else name
+        return self._aliases[tensor].host if tensor in self._aliases else tensor
+
+    def _last_groups(self, read_after: Collection[tuple[str, int]]) -> dict[str, int]:
+        """The last group of each tensor of a frame: the last that reads it, or after which it is read.
+
+        read_after: as `_read_after_groups` returns it.
+        """
+        reads = [
+            (self._holder(name), self._group_of[layer.name])
+            for layer in self._layers
+            for name in layer.inputs
+        ]
         inputs = [layer.name for layer in self._network.inputs]
         last_groups = dict.fromkeys(inputs, 0) | self._group_of
-        for name, group in uses:
-            tensor = self._windows[name].new if name in self._windows else name
-            host = self._aliases[tensor].host if tensor in self._aliases else tensor
-            if host in last_groups:
-                last_groups[host] = max(last_groups[host], group)
+        for name, group in (*reads, *read_after):
+            if name in last_groups:
+                last_groups[name] = max(last_groups[name], group)
         return last_groups
 
     def _frame_buffers(self, last_groups: Mapping[str, int]) -> Iterator[tuple[StreamBuffer, int]]:
@@ -388,8 +401,13 @@ class _StatefulPlanning:
                 name = self._buffer_name(layer.name, f" {Kind.STATE_COPY.value}")
                 yield replace(copy, name=name), self._state_unit(layer)
 
-    def _problem(self, frame: Mapping[StreamBuffer, int]) -> Problem:
-        """The allocation problem of a frame. frame: its buffers, each with its alignment."""
+    def _problem(
+        self, frame: Mapping[StreamBuffer, int], read_after: Collection[tuple[str, int]]
+    ) -> Problem:
+        """The allocation problem of a frame. frame: its buffers, each with its alignment.
+
+        read_after: as `_read_after_groups` returns it; a layer of the group does not overwrite them.
+        """
         buffers = [arena_buffer(buffer, alignment) for buffer, alignment in frame.items()]
         whole = {buffer.tensor: buffer for buffer in frame if buffer.kind is Kind.WHOLE}
         in_place = [
@@ -397,6 +415,7 @@ class _StatefulPlanning:
             for layer in self._layers
             if whole.keys() >= {layer.inputs[0], layer.name}
             and whole[layer.inputs[0]].end == self._group_of[layer.name] + 1
+            and (layer.inputs[0], self._group_of[layer.name]) not in read_after
             and self._may_overwrite(layer, self._network.layer(layer.inputs[0]))
         ]
         # A reduction writes its result after the last row, which the result may overlap.

@@ -179,6 +179,15 @@ def read_twice(network, x, a, b):
     network.output(network.add(op.Elementwise(function="add"), b, x), "next b")
 
 
+def read_after_the_last_layer(network, x, a, b):
+    network.output(network.add(op.Elementwise(function="add"), x, b), "next b")
+    both = network.add(op.Elementwise(function="add"), x, a)
+    for name in ("y", "next a"):
+        network.output(both, name)
+    network.output(network.add(op.Activation(function="relu"), both), "z")
+    network.output(x, "same")
+
+
 def test_separate_buffers_are_those_of_states_inputs_and_results():
     network = paired("kept", in_a_chain).network
     # 16 bytes each: `a`, `b`, `x`, the sum, and `a` for the next `b`.
@@ -207,7 +216,9 @@ def test_a_tensor_may_be_named_as_the_buffer_of_another(names):
         assert len({buffer.name for buffer in buffers}) == len(buffers)
 
 
-@pytest.mark.parametrize("add", [in_a_chain, changing_places, read_twice])
+@pytest.mark.parametrize(
+    "add", [in_a_chain, changing_places, read_twice, read_after_the_last_layer]
+)
 def test_variables_of_any_form_stay_as_in_the_whole_network(add):
     model = paired(add.__name__, add)
     plan = fit(model.network, element_bytes=4).best.plan
