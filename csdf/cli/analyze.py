@@ -18,7 +18,7 @@ from csdf.cli.frame.batches import graph_files, in_order
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError, GaveUp, InconsistentGraph, plural
+from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph, plural
 from csdf.model.graph import Actor, Graph
 from csdf.time_limit import Stop
 from csdf.units import time_in_words
@@ -32,6 +32,13 @@ COLUMNS = (
     "file", "graph", "type", "actors", "channels", "firings_per_iteration", "answer", "period",
     "throughput", "critical_cycle", "seconds",
 )  # fmt: skip
+# Errors of a file among several, with its answer and exit code; the first that fits.
+ENDINGS: tuple[tuple[type[CsdfError], str, int], ...] = (
+    (GaveUp, "unknown", answers.UNKNOWN),
+    (Deadlocked, "deadlock", answers.NO),
+    (InconsistentGraph, "inconsistent", answers.NO),
+    (CsdfError, "unusable", answers.UNUSABLE),
+)
 FIGURES = 54  # characters of the head behind the name of a file
 LEAST_NAME = 12  # characters of the name of a file in a narrow terminal
 SHOWN = 12  # most names listed on one line of a table
@@ -144,14 +151,15 @@ def _print_row(path: str, *, width: int, options: argparse.Namespace) -> int:
     try:
         answer = _analysed(path, options)
     except CsdfError as error:
-        is_late = isinstance(error, GaveUp)
-        code = answers.UNKNOWN if is_late else answers.UNUSABLE
+        kind, code = next(
+            (kind, code) for error_type, kind, code in ENDINGS if isinstance(error, error_type)
+        )
         remark("csdf analyze", str(error))
         if options.json:
             row = {"file": path, "error": str(error), "exit_code": code}
             print(answers.json_text(row, indent=None), flush=True)
         if options.csv:
-            _print_record({"file": path, "answer": "unknown" if is_late else "unusable"})
+            _print_record({"file": path, "answer": kind})
         return code
     if options.json:
         row = {"file": path, **as_json(answer)}

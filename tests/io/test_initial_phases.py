@@ -116,8 +116,12 @@ def test_a_deadlock_in_the_start_alone_is_a_deadlock(tmp_path, capsys):
         )
     path = tmp_path / "stuck.xml"
     path.write_bytes(sdf3(tokens=0))
-    assert main(["analyze", str(path)]) == 1
-    assert "deadlock in the initial phases: a waits for b" in capsys.readouterr().err
+    for several in ([], ["--csv"], ["--json-lines"], [str(path)]):
+        assert main(["analyze", str(path), *several]) == 1
+        output, remarks = capsys.readouterr()
+        assert "deadlock in the initial phases: a waits for b" in remarks
+        assert "--csv" not in several or ",deadlock," in output
+        assert "--json-lines" not in several or '"exit_code": 1' in output
 
 
 def test_all_lists_of_an_actor_need_as_many_initial_phases():
