@@ -39,7 +39,9 @@ def number(value: Fraction | int) -> str:
 
 def gap_above(size: int, lower_bound: int) -> str:
     """Return the maximum gap between a size and its lower bound, in words."""
-    gap = float(Fraction(size - lower_bound, lower_bound)) if lower_bound else 0.0
+    if size and not lower_bound:
+        return "lower bound 0"
+    gap = float(Fraction(size - lower_bound, lower_bound or 1))
     return f"at most {gap:.2%} above the lower bound {lower_bound}"
 
 

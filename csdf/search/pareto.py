@@ -214,7 +214,10 @@ class SmallestStorage(Shown):
 
     @property
     def gap(self) -> Fraction | None:
-        """The size less the lower bound, divided by the lower bound."""
-        if self.point is None or not self.lower_bound:
-            return None if self.point is None else Fraction(0)
-        return Fraction(self.point.size - self.lower_bound, self.lower_bound)
+        """The size less the lower bound, divided by the lower bound.
+
+        None without a point, and for a size above a lower bound of 0.
+        """
+        if self.size is None or (self.size and not self.lower_bound):
+            return None
+        return Fraction(self.size - self.lower_bound, self.lower_bound or 1)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
+from csdf.cli.answers import gap_above
 from csdf.cli.main import main
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
@@ -187,6 +188,17 @@ def test_a_cost_that_ceases_to_grow_has_an_answer(cost):
     assert best.point.size == price(cost, choice, best.point.capacities)
     front = memory_front(graph, choice, cost)
     assert front.points[-1].period == throughput(graph).period
+
+
+def test_a_size_above_a_bound_of_zero_has_no_gap_as_a_share():
+    graph, choice = drawn(6)
+    period = throughput(graph).period
+    ended = least_memory(
+        graph, choice, lambda depth, _bits: max(0, depth - 5), period=period, budget=Stop(steps=1)
+    )
+    assert (ended.status, ended.size, ended.lower_bound) == ("feasible", 4, 0)
+    assert ended.gap is None
+    assert gap_above(ended.size, ended.lower_bound) == "lower bound 0"
 
 
 def test_a_rate_that_nothing_reaches_is_refused():

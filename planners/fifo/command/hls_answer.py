@@ -361,8 +361,7 @@ class CallAnswer:
         elif sizing.reason.has(SizingWhy.UNCALIBRATED):
             proof = str(sizing.reason)
         else:
-            bound = sizing.lower_bound
-            above = answers.gap_above(sizing.cost, bound) if bound else "lower bound 0"
+            above = answers.gap_above(sizing.cost, sizing.lower_bound)
             proof = f"{above} ({sizing.reason})"
         if objective == "bits":
             more = f", {total_cost(self.model, sizing.depths, 'bram')} BRAM_18K"
