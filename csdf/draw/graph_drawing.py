@@ -1,16 +1,17 @@
 """Drawing of a graph as SVG: actors from left to right, its critical cycle in red.
 
 `graph_svg` is a picture of its own, `graph_drawing` the same drawing within a page. Of a large graph
-only an excerpt is drawn: its critical cycle and the actors around it. `layered_layout` computes
+only an excerpt is drawn: actors on and around its critical cycle. `layered_layout` computes
 positions in columns and rows; here they become pixels, and channels become curves with labels.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import count, groupby, takewhile
 from pathlib import Path
 
 from csdf.analysis.consistency import repetition_vector
@@ -125,11 +126,12 @@ def _actors(findings: GraphFindings, shown: Excerpt, placed: GraphLayout) -> Ite
 def _work(findings: GraphFindings, actor: Actor, firings: int) -> str:
     """Return the label of an actor: firings per iteration, and the time of a firing.
 
-    In nanoseconds the longest firing; in time units of the graph the shortest and the longest.
+    In nanoseconds the longest firing; in other time units the shortest and the longest.
     """
-    low, high = min(actor.durations), max(actor.durations)
+    unit = findings.graph.time_unit
+    low, high = min(actor.durations) * unit, max(actor.durations) * unit
     if findings.time == "ns":
-        return f"{firings} \u00d7 {duration(high * findings.graph.time_unit, 'ns', 3)}"
+        return f"{firings} \u00d7 {duration(high, 'ns', 3)}"
     times = f"{low}" if low == high else f"{low} to {high}"
     return f"{firings} \u00d7 {times}"
 
@@ -355,8 +357,22 @@ def cut_apart(names: Sequence[str], letters: int = LETTERS) -> dict[str, str]:
     """Return each name in at most this many letters; names that would look alike, where they differ.
 
     Such names retain the core between their common prefix and suffix: `conv2d_block_7_depthwise` is
-    `conv2d_b…7…hwise` if another name differs only in the 7.
+    `conv2d_b…7…hwise` if another name differs only in the 7. Names that still look alike are numbered:
+    `…#1`.
     """
+    short = _with_cores(names, letters)
+    used = Counter(short.values())
+    for name, text in short.items():
+        if used[text] > 1:
+            marks = (f"…#{number}" for number in count(1))
+            numbered = (f"{text[: letters - len(mark)]}{mark}" for mark in marks)
+            short[name] = next(candidate for candidate in numbered if candidate not in used)
+            used[short[name]] = 1
+    return short
+
+
+def _with_cores(names: Sequence[str], letters: int) -> dict[str, str]:
+    """Return each name shortened; of names that would look alike, the core in which they differ."""
     short = {name: shortened(name, letters) for name in names}
     alike: dict[str, list[str]] = {}
     for name in short:
@@ -367,7 +383,7 @@ def cut_apart(names: Sequence[str], letters: int = LETTERS) -> dict[str, str]:
         begin, end = (_common_prefix(texts) for texts in (same, [text[::-1] for text in same]))
         inner = {name: name[begin : max(begin, len(name) - end)] for name in same}
         tail = min(end, max(letters - 6, 0) // 2)
-        cores = cut_apart(list(dict.fromkeys(inner.values())), max(letters - tail - 4, 1))
+        cores = _with_cores(list(dict.fromkeys(inner.values())), max(letters - tail - 4, 1))
         for name, core in inner.items():
             room = max(letters - 2 - tail - len(cores[core]), 0)
             head = f"{name[: min(begin, room)]}…" if room < begin else name[:begin]
@@ -411,7 +427,10 @@ class Excerpt:
 
 
 def excerpt(graph: Graph, critical: Sequence[str]) -> Excerpt:
-    """Return a small graph as it is; of a large graph, the critical actors and their neighbours."""
+    """Return a small graph as it is; of a large graph, EXCERPT actors on and around the critical cycle.
+
+    Of a longer critical cycle, only the first EXCERPT actors.
+    """
     names = [actor.name for actor in graph.actors]
     if len(names) <= MOST_ACTORS and len(graph.channels) <= 4 * MOST_ACTORS:
         return Excerpt(actors=tuple(names), channels=graph.channels, is_all=True)
@@ -426,7 +445,7 @@ def excerpt(graph: Graph, critical: Sequence[str]) -> Excerpt:
 
 
 def _nearest(graph: Graph, first: Sequence[str]) -> set[str]:
-    """Return the first actors and the EXCERPT nearest actors, by breadth-first search."""
+    """Return EXCERPT actors: the first actors and the nearest to them, by breadth-first search."""
     neighbours: dict[str, list[str]] = {}
     for channel in graph.channels:
         neighbours.setdefault(channel.producer, []).append(channel.consumer)
@@ -450,7 +469,7 @@ VIEW = re.compile(r'data-view="0 0 (\d+) (\d+)"')
 def graph_svg(graph: Graph, result: Throughput | None = None) -> str:
     """Return the graph as SVG. result: the answer whose critical cycle or deadlock is marked.
 
-    Of a large graph the actors on and around that cycle are drawn. Raises InconsistentGraph.
+    Of a large graph, 120 actors on and around that cycle are drawn. Raises InconsistentGraph.
     """
     findings = GraphFindings(
         graph=graph, repetitions=repetition_vector(graph), result=result, left_out={}

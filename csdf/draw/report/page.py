@@ -339,9 +339,13 @@ def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[Section]
 
 def _drawing(findings: GraphFindings) -> Html:
     shown = excerpt(findings.graph, findings.critical_actors)
+    drawn, critical = len(shown.actors), len(set(findings.critical_actors))
+    where = f"the {drawn} on and around the critical cycle"
+    if critical > drawn:
+        where = f"{drawn} of the {critical} on the critical cycle"
     note = None if shown.is_all else element("p",
-        f"The graph has {counted(len(findings.graph.actors), 'actor')}; drawn are the "
-        f"{len(shown.actors)} on and around the critical cycle.", class_="left-out",
+        f"The graph has {counted(len(findings.graph.actors), 'actor')}; drawn are {where}.",
+        class_="left-out",
     )  # fmt: skip
     return joined(
         [

@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import csdf
@@ -129,8 +129,11 @@ def test_no_label_covers_a_label_or_an_actor(name):
 @given(
     names=st.lists(st.text("ab_1", min_size=1, max_size=60), min_size=1, max_size=8, unique=True)
 )
-def test_short_names_have_at_most_sixteen_letters(names):
-    assert max(map(len, cut_apart(names).values())) <= 16
+@example(["x" * 7 + "a" + "y" * 9, "x" * 7 + "aa" + "y" * 9])
+def test_short_names_have_at_most_sixteen_letters_and_differ(names):
+    short = cut_apart(names).values()
+    assert max(map(len, short)) <= 16
+    assert len(set(short)) == len(names)
 
 
 def test_short_names_that_differ_in_two_places_differ():

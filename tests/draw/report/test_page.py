@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
-from csdf.draw.graph_drawing import EXCERPT, MOST_ACTORS
+from csdf.draw.graph_drawing import EXCERPT, MOST_ACTORS, graph_svg
 from csdf.draw.report.advice import (
     best_buy,
     changes,
@@ -170,6 +170,23 @@ def test_a_large_graph_is_drawn_around_its_bottleneck():
     assert len(drawn) == EXCERPT
     assert "a200" in drawn
     assert f"The graph has {MOST_ACTORS + 1} actors" in page.texts["graph"]
+
+
+def test_of_a_long_critical_cycle_the_drawing_says_how_much_is_drawn():
+    builder = GraphBuilder("ring")
+    for number in range(400):
+        builder.actor(f"a{number}", 1)
+    for number in range(400):
+        builder.channel(f"a{number}", 1, f"a{(number + 1) % 400}", 1, initial_tokens=number // 399)
+    page = ReadPage(report_page(findings(builder.graph())))
+    assert f"drawn are {EXCERPT} of the 400 on the critical cycle" in page.texts["graph"]
+
+
+def test_labels_of_actors_are_in_the_time_units_of_the_user():
+    graph = GraphBuilder().actor("a", "3/2").actor("b", ["1/2", 2]).graph()
+    drawing = graph_svg(graph)
+    assert graph.time_unit == Fraction(1, 2)
+    assert [label in drawing for label in ("1 \u00d7 3/2<", "2 \u00d7 1/2 to 2<")] == [True, True]
 
 
 def test_a_table_of_too_many_rows_says_how_many_are_left_out():
