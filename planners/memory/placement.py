@@ -36,7 +36,7 @@ from planners.plan.plan import Kind, StreamBuffer
 NEAR = 1024  # stop within this fraction of the lower bound
 GRID = 256  # the same along the chain, where offsets are on a grid
 PLACES = 500  # about the maximum number of offsets of the grid
-MOST_SUMS = 2**30  # subset sums of the sizes inside a group, a bit each
+MOST_SUM_BYTES = 2**30  # of the subset sums of the sizes inside a group
 TURNS = 16  # of the exact search in different orders, of a thousand placements and more each
 
 Leads = Mapping[tuple[str, str], int]
@@ -268,7 +268,7 @@ def chain_offsets(
     cap: bytes of the arena.
     alignment: bytes of which each offset is a multiple.
     """
-    if any(_bits(group, cap) > MOST_SUMS for group in groups):
+    if any(_sum_bytes(group, cap) > MOST_SUM_BYTES for group in groups):
         return None
     step = alignment * max(1, cap // (PLACES * alignment))
     grid = np.array(range(0, cap + 1, step), ranges.number_type(4 * cap))
@@ -310,23 +310,30 @@ def _possible(
     return np.asarray(is_free)
 
 
-def _bits(group: ChainGroup, cap: int) -> int:
-    """Upper bound on the number of subset sums up to the cap, by their common divisor."""
+def _sum_bytes(group: ChainGroup, cap: int) -> int:
+    """Upper bound on the bytes of subset sums: for each sum a byte, and a bit for each buffer."""
     sizes = [size for _, size in group.inner]
-    return min(cap, sum(sizes)) // max(1, gcd(*sizes))
+    return min(cap, sum(sizes)) // max(1, gcd(*sizes)) * max(8, len(sizes)) // 8
+
+
+def _sums_of_prefixes(sizes: Sequence[int], cap: int) -> tuple[list[int], int]:
+    """Return the subset sums up to a cap of the first 0, 1, ... sizes, and their common divisor.
+
+    Sums are an integer whose bit n tells whether n divisors are a sum.
+    """
+    unit = max(1, gcd(*sizes))
+    mask = (1 << (min(cap, sum(sizes)) // unit + 1)) - 1
+    prefixes = [1]
+    for size in sizes:
+        prefixes.append((prefixes[-1] | prefixes[-1] << size // unit) & mask)
+    return prefixes, unit
 
 
 def _sums(sizes: Sequence[int], cap: int) -> Array:
     """Return the increasing subset sums of sizes up to a cap: (8, 12) with cap 20: 0, 8, 12, 20."""
-    unit = max(1, gcd(*sizes))
-    most = min(cap, sum(sizes)) // unit
-    sums = 1  # bit n: whether n units are a sum
-    for size in sizes:
-        sums |= sums << size // unit
-    bits = np.frombuffer(
-        (sums & ((1 << (most + 1)) - 1)).to_bytes(most // 8 + 1, "little"), np.uint8
-    )
-    units = np.flatnonzero(np.unpackbits(bits, bitorder="little")[: most + 1])
+    (*_, sums), unit = _sums_of_prefixes(sizes, cap)
+    bits = np.frombuffer(sums.to_bytes(sums.bit_length() // 8 + 1, "little"), np.uint8)
+    units = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
     return units.astype(ranges.number_type(cap)) * unit
 
 
@@ -381,12 +388,14 @@ def _inside(
 
 def _fullest_subset(inner: Sequence[tuple[str, int]], room: int) -> set[str]:
     """Return the names of the buffers with the largest total size that fits into `room` bytes."""
-    sums_of: dict[int, tuple[str, ...]] = {0: ()}
-    for name, size in inner:
-        for total, names in list(sums_of.items()):
-            if total + size <= room and total + size not in sums_of:
-                sums_of[total + size] = (*names, name)
-    return set(sums_of[max(sums_of)])
+    (*prefixes, sums), unit = _sums_of_prefixes([size for _, size in inner], room)
+    remaining = sums.bit_length() - 1
+    subset = set[str]()
+    for (name, size), without in zip(reversed(inner), reversed(prefixes), strict=True):
+        if not without >> remaining & 1:
+            subset.add(name)
+            remaining -= size // unit
+    return subset
 
 
 class ExactPlacement:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planners.arena.problem import Buffer
 from planners.memory.labels import undominated
-from planners.memory.placement import ExactPlacement, buffer_offsets
+from planners.memory.placement import ChainGroup, ExactPlacement, buffer_offsets, chain_offsets
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
 
@@ -148,3 +148,14 @@ def test_a_group_of_many_large_pieces_is_packed_without_a_gap():
     assert max(found[piece.name] + piece.size for piece in pieces) == enough
     ends = sorted((found[piece.name], found[piece.name] + piece.size) for piece in pieces)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(ends))
+
+
+def test_many_inner_buffers_fill_the_room_below_a_tensor():
+    # 2 ** 60 subsets have millions of sums. The tensor is at half of the arena.
+    inner = tuple((f"i{n}", 30_011 + 7 * n * n) for n in range(60))
+    total = sum(size for _, size in inner)
+    groups = [ChainGroup("", "w", 0, inner)]
+    offsets = chain_offsets(groups, {"w": 1_000}, total + 1_000, 1)
+    places = sorted((offsets[name], offsets[name] + size) for name, size in (*inner, ("w", 1_000)))
+    assert places[-1][1] == total + 1_000
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(places))
