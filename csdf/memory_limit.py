@@ -57,11 +57,11 @@ def free_bytes() -> int | None:
 def memory_limited(limit: int | None, *, processes: int = 1) -> Iterator[None]:
     """Limit the memory of the process within the block.
 
-    limit: bytes; None for three quarters of what is free. processes: that share the limit. Raises
-    CsdfError for a limit below what the process uses already.
+    limit: bytes; None for what the process uses and three quarters of what is free. processes: that
+    share the limit. Raises CsdfError for a share below what the process uses already.
     """
     global _soft_limit, _limit
-    used, free = resident_bytes(), free_bytes()
+    used, free, is_given = resident_bytes(), free_bytes(), limit is not None
     if limit is None and free is not None:
         limit = used + free * SHARE[0] // SHARE[1]
     if limit is None or not used:
@@ -69,9 +69,12 @@ def memory_limited(limit: int | None, *, processes: int = 1) -> Iterator[None]:
         return
     share = limit // processes
     if share <= used:
+        of = "" if processes == 1 else f", the share of each of {processes} processes,"
+        advice = "give a larger --memory-limit" if is_given else "free memory"
         raise CsdfError(
-            f"the memory limit of {bytes_in_words(share)} is less than the {bytes_in_words(used)} that "
-            "the command uses before it begins; give a larger --memory-limit"
+            f"the memory limit of {bytes_in_words(share)}{of} is less than the {bytes_in_words(used)} "
+            f"that the command uses before it begins; {advice}"
+            f"{', or start fewer processes' if processes > 1 else ''}"
         )
     before = _soft_limit, _limit
     _soft_limit, _limit = used + (share - used) * SOFT[0] // SOFT[1], share

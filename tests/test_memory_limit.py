@@ -56,6 +56,13 @@ def test_a_limit_below_the_memory_of_the_start_is_refused():
         pass
 
 
+def test_too_many_processes_for_the_default_limit_are_refused_without_a_limit_to_raise():
+    count = 1 + (resident_bytes() + free_bytes()) // resident_bytes()
+    words = f"the share of each of {count} processes, .*; free memory, or start fewer processes"
+    with pytest.raises(CsdfError, match=words), memory_limited(None, processes=count):
+        pass
+
+
 def test_workers_share_the_limit():
     used = resident_bytes()
     with memory_limited(4 * (used + 10**9), processes=4):

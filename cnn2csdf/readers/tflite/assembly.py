@@ -427,8 +427,7 @@ class TfliteAssembly:
             if quantization.element in CONVERSION_ONLY:
                 raise refusal(
                     node,
-                    f"quantised {quantization.element.value}; int8 and int16 are supported, as "
-                    "converters of TensorFlow 2 write",
+                    f"quantised {quantization.element.value}; int8, int16 and uint8 are supported",
                 )
             is_int16 = quantization.element is Element.INT16
             if is_int16 and quantization.zero_point and node.kind != "SOFTMAX":

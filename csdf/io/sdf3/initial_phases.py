@@ -41,7 +41,7 @@ def without_initial_phases(
 
     ends: for each channel, its ends at its producer and its consumer. A graph without initial phases
     is returned unchanged; for another graph the caller prints REMARK. Raises UnreadableFile for phases
-    that `after_start` refuses, and StuckStart.
+    that `after_start` refuses, StuckStart, and GaveUp beyond 2,000,000 firings.
     """
     initial = {
         name: InitialRates(
@@ -81,7 +81,7 @@ def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
 
     Raises InvalidGraph for entries of different lengths, and for a channel whose consumer ends in the
     middle of a window, with space that it has not released yet; StuckStart if a deadlock occurs before
-    every actor has completed its initial phases.
+    every actor has completed its initial phases; GaveUp beyond 2,000,000 firings.
     """
     counts = _initial_phases(graph, initial)
     run = _StartingRun(graph, initial, counts)
