@@ -137,6 +137,8 @@ def _self_timed(graph: Graph, options: argparse.Namespace, stop: Stop) -> Listed
             period = throughput(graph, budget=stop).period
     if execution.period is not None:
         times = iteration_times(graph, execution.firings, source=options.source, sink=options.sink)
+    elif options.source or options.sink:
+        output.remark(PROGRAM, "latency unknown: no state of the whole graph recurs")
     facts = {
         "kind": "self-timed",
         "iterations": execution.iterations,

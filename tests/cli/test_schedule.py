@@ -157,6 +157,15 @@ def test_latency_is_measured_from_source_to_sink(answer):
     assert answer(*words, "--source", "c", "--sink", "c")[1]["latency"] == "9"
 
 
+def test_a_latency_without_a_recurrence_is_said_to_be_unknown(run):
+    words = ("schedule", GRAPHS / "samplerate.xml", "--iterations", "1", "--json")
+    for ends, remark in (((), ""), (("--source", "a"), "latency unknown: no state")):
+        code, output, remarks = run(*words, *ends)
+        assert (code, json.loads(output)["latency"]) == (0, None)
+        assert remark in remarks
+        assert bool(remark) == bool(remarks)
+
+
 @pytest.mark.parametrize("kind", ["periodic", "strict"])
 def test_a_latency_is_measured_in_self_timed_schedules_alone(run, kind):
     words = ("schedule", GRAPHS / "csdf_example.xml", "--kind", kind, "--source", "a")
