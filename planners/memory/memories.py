@@ -7,7 +7,7 @@ twice. A stage whose result is in slow memory computes a few pixels at a time in
 stores them from there. Each byte of a tensor in slow memory is therefore moved once when it is
 produced, and once for each group that reads it.
 
-A label has the cost and the MACs so far, for a set of live tensors in fast memory. Of the labels for
+A label has the cost and the MACs (with channel blocks) so far, for a set of live tensors in fast memory. Of the labels for
 the same set, csdf.search.pareto.ChainLabels retains the least. Fast memory that a group leaves free
 holds copies of its weights, if they reduce the cost. planners.memory.memory_groups generates the
 groups. The search is exact in this space, as long as live bytes decide whether a group fits and no
@@ -471,7 +471,7 @@ class MemoriesSearch:
             copies = group.copies[bisect_right(group.copies, free, key=lambda copy: copy.size) - 1]
             away_bytes = sum(self._sizes[name] for name in results if name not in here)
             group_cost = cost + away_bytes * costs.written - copies.saved
-            total = before[0] + group_cost, before[1] + group.work
+            total = before[0] + group_cost, before[1] + group.effort
             if self._most is not None and total >= self._most:
                 continue
             live = frozenset(
@@ -480,7 +480,7 @@ class MemoriesSearch:
             if live not in least or total < least[live]:
                 least[live] = total
                 step = group._replace(in_fast=inside | here, copied=copies.layers)
-                link = 0, (group_cost, group.work), step
+                link = 0, (group_cost, group.effort), step
                 self._labels.extend((begin, fast), (group.end, live), [link])
 
     def _bytes(self, names: Iterable[str]) -> int:

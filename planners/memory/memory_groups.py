@@ -411,6 +411,7 @@ class GroupCandidates:
             end=end,
             fast=fast,
             work=sum(stage.work for stage in stages),
+            extra_blocks=sum(stage.stage.channel_blocks - 1 for stage in stages),
             busy=costs.of_stages(stages) + sum(starmap(costs.in_place, weights.items())),
             copies=copies_of(stages, costs, table),
             read=read,

@@ -65,6 +65,7 @@ class MemoryGroup(NamedTuple):
 
     fast: bytes of ring buffers, accumulators and staging buffer.
     work: MACs of a frame.
+    extra_blocks: channel blocks of the stages beyond one of each.
     busy: cost of the stages alone, with weights in their home memory.
     copies: sets of weights that may be copied into fast memory, by increasing bytes; the first set is
         empty.
@@ -99,11 +100,17 @@ class MemoryGroup(NamedTuple):
     tiles: tuple[MemoryGroup, ...] = ()
     in_fast: Names = frozenset()
     copied: tuple[str, ...] = ()
+    extra_blocks: int = 0
+
+    @property
+    def effort(self) -> int:
+        """Return MACs and channel blocks: plans of equal cost and MACs have the fewest blocks."""
+        return self.work + self.extra_blocks
 
     @property
     def costs(self) -> tuple[int, int, int]:
-        """Return costs with weights in their home memory, and with all useful copies; then MACs."""
-        return self.busy, self.busy - self.copies[-1].saved, self.work
+        """Return costs with weights in their home memory, and with all useful copies; then effort."""
+        return self.busy, self.busy - self.copies[-1].saved, self.effort
 
     @property
     def layers(self) -> tuple[str, ...]:
