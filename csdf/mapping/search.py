@@ -376,7 +376,8 @@ class _LeastPeriod(_MappingSearch):
         """Search for the next smaller period that a cycle can have, until none is feasible.
 
         The period is the time of a simple cycle divided by the iterations that it spans. The time is at
-        most `longest_time` and the period at least `bound`, so their quotient limits the span.
+        most `longest_time`. With this time and the fewest iterations for a smaller period, a cycle has
+        at most the next smaller period, so no cycle of that period spans more iterations.
         """
         connections = self.problem.platform.connections
         is_pipelined = all(connection.is_pipelined for connection in connections)
@@ -384,10 +385,10 @@ class _LeastPeriod(_MappingSearch):
         find_mapping = prover() if is_small and is_pipelined else None
         if find_mapping is None:
             return
-        spans = int(self.problem.longest_time / self.bound) if self.bound else 1
         while self.period is not None and self._may_improve():
             self.look()
-            candidate = largest_below(self.period, max(1, spans))
+            spans = int(self.problem.longest_time / self.period) + 1
+            candidate = largest_below(self.period, spans)
             if not candidate:  # the constraint program needs a positive period
                 return
             if candidate < self.bound:

@@ -1,6 +1,7 @@
 """The search for mappings against brute force, and against what any mapping needs."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 from pathlib import Path
@@ -17,6 +18,7 @@ from csdf.mapping.problem import mapping_problem
 from csdf.mapping.search import best_mapping, equal_processors, largest_below
 from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
+from csdf.model.graph import Processor
 from csdf.status import Status
 
 GRAPHS = Path(__file__).parents[2] / "models" / "graphs"
@@ -85,6 +87,31 @@ def test_the_budget_ends_the_search_with_a_mapping():
     found = best_mapping(read_graph(GRAPHS / "satellite.xml"), platform(2), budget=0.0)
     assert found.status in (Status.OPTIMAL, Status.FEASIBLE)
     assert found.period >= found.lower_bound
+
+
+def test_fractions_are_searched_where_no_period_is_a_lower_bound():
+    # Each actor takes no time on its own type. Apart from a, b and c take the 6 + 9 units of the
+    # transfers for 6 tokens on the circle; on a single processor, an iteration takes at least 5.
+    pytest.importorskip("ortools")
+    builder = GraphBuilder("circle")
+    for name in "abc":
+        builder.actor(name, 0)
+    builder.channel("a", 1, "b", 1, initial_tokens=3).channel("b", 1, "c", 1, initial_tokens=1)
+    graph = builder.channel("c", 1, "a", 1, initial_tokens=2).graph()
+    own_types = {"a": ("y", "x"), "b": ("x", "y"), "c": ("x", "y")}
+    actors = tuple(
+        replace(actor, processors=(
+            Processor(name=own_types[actor.name][0], durations=(0,), is_default=True),
+            Processor(name=own_types[actor.name][1], durations=(5,)),
+        ))
+        for actor in graph.actors
+    )  # fmt: skip
+    there = Connection(source="p", target="q", latency=6)
+    back = Connection(source="q", target="p", latency=9)
+    cores = (Core(name="p", type="x"), Core(name="q", type="y"))
+    target = Platform(name="two", cores=cores, connections=(there, back))
+    found = best_mapping(replace(graph, actors=actors), target, budget=BUDGET)
+    assert (found.period, found.status) == (Fraction(15, 6), Status.OPTIMAL)
 
 
 def random_problem(seed):
