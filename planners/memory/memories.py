@@ -7,13 +7,14 @@ twice. A stage whose result is in slow memory computes a few pixels at a time in
 stores them from there. Each byte of a tensor in slow memory is therefore moved once when it is
 produced, and once for each group that reads it.
 
-A label has the cost and the MACs (with channel blocks) so far, for a set of live tensors in fast memory. Of the labels for
-the same set, csdf.search.pareto.ChainLabels retains the least. Fast memory that a group leaves free
-holds copies of its weights, if they reduce the cost. planners.memory.memory_groups generates the
-groups. The search is exact in this space, as long as live bytes decide whether a group fits and no
-labels are dropped. Offsets are computed afterwards; if they need more memory than was counted, the
-search is repeated with less. The plans of planners.memory.network_searches for one fast memory are
-candidates, too: their line buffers retain fewer rows, and results overlap dead rows of inputs.
+A label has the cost so far, and the MACs with the number of channel blocks, for a set of live tensors
+in fast memory. Of the labels for the same set, csdf.search.pareto.ChainLabels retains the least. Fast
+memory that a group leaves free holds copies of its weights, if they reduce the cost.
+planners.memory.memory_groups generates the groups. The search is exact in this space, as long as live
+bytes decide whether a group fits and no labels are dropped. Offsets are computed afterwards; if they
+need more memory than was counted, the search is repeated with less. The plans of
+planners.memory.network_searches for one fast memory are candidates, too: their line buffers retain
+fewer rows, and results overlap dead rows of inputs.
 """
 
 from __future__ import annotations
