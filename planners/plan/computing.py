@@ -17,7 +17,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layer_by_layer import Computation, OperatorStep, computation, first_states
-from cnn2csdf.geometry import Range, Region
+from cnn2csdf.geometry import Axis, Range, Region
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows, RowReader
 from cnn2csdf.weights import Array, Model
@@ -206,9 +206,15 @@ def bordered_layer(
         operator = operator.with_border((top, left, bottom, right))
     else:
         # An average pooling leaves positions past the padding out of its divisor.
-        bottom, right = min(bottom, window.rows.after), min(right, window.columns.after)
+        bottom = min(bottom, _unread_after(needs_of_rows[0], rows, window.rows))
+        right = min(right, _unread_after(needs_of_columns[0], columns, window.columns))
         operator = operator.with_window(replace(window, padding=(top, left, bottom, right)))
     return replace(layer, operator=operator, shape=Shape(dims=target.array.shape)), inputs
+
+
+def _unread_after(need: AxisNeed, wanted: Range, axis: Axis) -> int:
+    """Return the positions of input and padding after the clipped range that a layer needs."""
+    return need.limit + axis.after - need.clipped(wanted)[1]
 
 
 def compute_rows(computed: Computation, inputs: Sequence[RowReader], out: Array) -> None:
