@@ -76,13 +76,17 @@ class LayerStates:
         self._homes, self._copies = plan.by_tensor(Kind.STATE), plan.by_tensor(Kind.STATE_COPY)
 
     def _used(self, layer: Layer) -> StreamBuffer:
-        return self._copies.get(layer.name) or self._homes[layer.name]
+        return self._copies.get(layer.name) or self._home(layer.name)
+
+    def _home(self, name: str) -> StreamBuffer:
+        """Return the buffer of the state of a layer. Raises ExecutionError without a buffer for it."""
+        if name not in self._homes:
+            raise ExecutionError(f"there is no buffer for the state of {name!r}")
+        return self._homes[name]
 
     def begin(self, layer: Layer, states: dict[str, Array] | None) -> None:
         """Write the initial state of a layer. Raises ExecutionError without a buffer for it."""
-        if layer.name not in self._homes:
-            raise ExecutionError(f"there is no buffer for the state of {layer.name!r}")
-        self._write(self._homes[layer.name], states)
+        self._write(self._home(layer.name), states)
 
     def keep(self, layer: Layer, states: dict[str, Array]) -> None:
         """Write the state of a layer where its kernel does."""
@@ -101,7 +105,7 @@ class LayerStates:
         for copy in self._copies.values():
             if copy.begin != group:
                 continue
-            home = self._homes[copy.tensor]
+            home = self._home(copy.tensor)
             source, target = (copy, home) if is_end else (home, copy)
             self._require(source)
             self._arena.fill(Content.STATE, copy.tensor, target.byte_range)

@@ -11,7 +11,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError
 from planners.memory.fit import fit
 from planners.plan.executor import PlanMachine
-from planners.plan.plan import Kind
+from planners.plan.plan import Kind, StreamBuffer
 from tests.planners.memory.test_stateful import changing_places, paired
 
 
@@ -74,6 +74,14 @@ def test_a_tensor_of_the_arena_behind_its_end_is_refused(network):
 def test_an_arena_that_is_a_byte_short_is_refused(network, plan):
     with pytest.raises(ExecutionError):
         PlanMachine(network, replace(plan, arena_bytes=plan.arena_bytes - 1)).run()
+
+
+def test_a_copy_of_a_state_that_no_layer_has_is_refused_by_name(network, plan):
+    last = len(plan.groups) - 1
+    name = plan.groups[last].stages[0].result
+    copy = StreamBuffer.of_group(Kind.STATE_COPY, name, last, size=1)
+    with pytest.raises(ExecutionError, match=f"no buffer for the state of '{name}'"):
+        PlanMachine(network, replace(plan, buffers=(*plan.buffers, copy))).run()
 
 
 def test_a_variable_updated_from_a_tensor_in_lines_is_refused():
