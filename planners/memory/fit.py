@@ -106,7 +106,7 @@ def fit(
         network's element types.
     parameter_bytes: bytes of each parameter, if parameters and tensors differ.
     input: memory of the inputs, of INPUTS. Several inputs are all resident or all external. An
-        input that is also an output is resident.
+        input that is also an output is external if `input` is, and otherwise resident.
     output: memory of the results, of OUTPUT_MEMORIES. A result that a layer reads is resident.
     searched: sets of moves, of SEARCHED, in addition to the baselines; default: line buffers and
         strips.

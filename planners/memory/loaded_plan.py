@@ -38,8 +38,8 @@ def fit_of(
 ) -> Fit:
     """Return whether a network fits with a loaded plan, and the predicted time if a platform is set.
 
-    The arguments are those of `fit`. Raises InvalidPlan, with the cause, if the plan is invalid for
-    this network.
+    The arguments are those of `fit`; ram and flash in bytes, not as texts. Raises InvalidPlan, with the
+    cause, if the plan is invalid for this network.
     """
     require_carried_out(network, plan)
     times = layer_times(network, plan, platform=platform, durations=durations)

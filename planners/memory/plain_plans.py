@@ -47,10 +47,11 @@ ROWS_SEPARATE = "row by row, separate buffers"
 def external_tensors(network: Network, source: str, output: str) -> frozenset[str]:
     """Return the tensors in the caller's memory. source: of INPUTS, output: of OUTPUT_MEMORIES.
 
-    Results that layers read are resident, and so are results that are inputs, unless all inputs are
-    external.
+    Results that layers or the next frame read are resident, and so are results that are inputs, unless
+    all inputs are external.
     """
-    read = {name for layer in network.layers if not layer.is_output for name in layer.inputs}
+    ends = network.outputs  # without the layers that write state variables
+    read = {name for layer in network.layers if layer not in ends for name in layer.inputs}
     inputs = {layer.name for layer in network.inputs}
     external = inputs if source == EXTERNAL else set()
     results = network.results - read - inputs if output == EXTERNAL else set()

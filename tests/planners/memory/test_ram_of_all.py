@@ -102,7 +102,8 @@ def test_a_faster_plan_that_exceeds_the_ram_of_all_is_skipped():
     assert [answer.best.nanoseconds for answer in together.fits] == [1000, 600, 1000]
 
 
-def test_the_parts_of_the_ram_are_printed_and_the_sum_is_the_limit(run):
+def test_the_parts_of_the_ram_are_printed_and_the_sum_is_the_limit(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     words = ("fit", "keyword_spotting:rows=25", "--element-bytes", "1", "--reserve", "2kB")
     output = run(*words)[1]
     (line,) = [one for one in output.splitlines() if one.startswith("  RAM ")]

@@ -188,6 +188,20 @@ def read_after_the_last_layer(network, x, a, b):
     network.output(x, "same")
 
 
+def a_sum_for_the_next_frame(network, x, a, b):
+    total = network.add(op.Elementwise(function="add"), x, a)
+    network.output(total, "y")
+    network.output(total, "next a")
+    network.output(b, "next b")
+
+
+def test_a_result_that_the_next_frame_reads_is_resident():
+    network = paired("kept", a_sum_for_the_next_frame).network
+    found = fit(network, element_bytes=4, output="external")
+    assert found.best.plan == fit(network, element_bytes=4).best.plan
+    assert found.best.ram_bytes == 4 * 16  # `a`, `b`, `x` and the sum
+
+
 def test_separate_buffers_are_those_of_states_inputs_and_results():
     network = paired("kept", in_a_chain).network
     # 16 bytes each: `a`, `b`, `x`, the sum, and `a` for the next `b`.
@@ -487,6 +501,9 @@ def test_c_keeps_a_state_beside_slow_memory(name, tmp_path):
     frames = [random_frame(model.network, seed) for seed in range(5)]
     plans = [(model, one) for one in (plan, far, parted, *away)]
     assert run_all(libraries(plans, frames=frames), tmp_path) == []
+    for one in (plan, *away):
+        runs = run_frames(model, one, frames)
+        assert [run.slow_bytes for run in runs] == [one.slow_bytes] * len(runs)
     for number, one in enumerate((plan, away[1])):
         require_counted(model, one, tmp_path / str(number), frames=frames)
 
