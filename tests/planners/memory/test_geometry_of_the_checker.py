@@ -1,12 +1,16 @@
 """The geometry of the checker beside that of the planners: two derivations, one answer."""
 
 from functools import partial
+from itertools import combinations, product
 
+import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.geometry import Region
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.memory.fit import fit
@@ -24,10 +28,12 @@ from planners.plan.checked_rules import (
     variable_updates,
     works_on_blocks,
 )
+from planners.plan.computing import ModelComputing
 from planners.plan.plan import Mode
-from planners.plan.regions import TileRanges, can_be_tiled
+from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled
 from planners.plan.running_stage import RunningStage, input_rows, rows_of_firings
 from planners.rewrites.rematerialisation import executed_network
+from tests.planners.memory.streamed import random_frame
 from tests.planners.memory.wrong_plans import right_plans
 
 
@@ -121,3 +127,26 @@ def test_a_slice_of_a_tensor_with_four_axes_reads_it_whole(axis):
     builder.output(builder.add(op.Slice(axis=axis, start=1, stop=3), tensor))
     network = builder.network()
     require_carried_out(network, fit(network).best.plan)
+
+
+@pytest.mark.parametrize("padding", [(0, 0, -2, -3), (1, 1, -2, -2)])
+@pytest.mark.parametrize("function", ["mean", "max"])
+def test_each_region_of_a_cropping_window_is_that_of_the_whole_output(function, padding):
+    builder = NetworkBuilder("cropped")
+    window = op.Window(kernel=(3, 3), padding=padding)
+    builder.output(
+        builder.add(op.Pooling(function=function, window=window), builder.input((2, 9, 9)))
+    )
+    model = Model(network=builder.network(), weights={})
+    frame = random_frame(model.network, 1)
+    (whole,) = run_layer_by_layer(model, frame).values()
+    layer, (image,) = model.network.layers[1], frame.values()
+    computing, needs = ModelComputing(model, frame), Needs(model.network)
+    ((of_rows,), (of_columns,)) = (needs.of(layer, axis) for axis in (ROWS, COLUMNS))
+    spans = [list(combinations(range(size + 1), 2)) for size in layer.shape.dims[1:]]
+    for rows, columns in product(*spans):
+        read = Region(of_rows.clipped(rows), of_columns.clipped(columns))
+        values = image[:, slice(*read.rows), slice(*read.columns)].transpose(1, 2, 0)
+        found = computing.region(layer, Region(rows, columns), [(read, values)])
+        wanted = whole[:, slice(*rows), slice(*columns)].transpose(1, 2, 0)
+        assert np.allclose(found, wanted, atol=1e-5), (rows, columns)
