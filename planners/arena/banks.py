@@ -227,7 +227,7 @@ class Contents:
         total = sum(buffer.size for buffer in buffers if buffer.takes_bytes)
         if is_unrestricted and total <= bank.capacity:
             return True  # the buffers fit one after another: no search
-        if len(self._plans) >= MOST_PLANS:
+        if len(self._plans) >= MOST_PLANS and (bank.name, names) not in self._plans:
             raise GaveUp(because(BankWhy.MOST_PLANS, most=MOST_PLANS))
         status = self.plan(bank, names).status
         return None if status == Status.UNKNOWN else status != Status.INFEASIBLE
@@ -416,7 +416,7 @@ class CostSearch:
         ]
 
     def _record(self, outside: Names) -> bool:
-        """Keep the plans of a choice that fits if it is the cheapest; return whether plans are kept.
+        """Keep the plans of a choice that fits if it is the cheapest; return whether it fits.
 
         outside: all buffers without a named bank that are outside.
         """
@@ -431,10 +431,12 @@ class CostSearch:
             bank.name: self._contents.plan(bank, names)
             for bank, names in zip(self._banks, chosen, strict=True)
         }
-        if all(plan.has_offsets and plan.status != Status.UNKNOWN for plan in plans.values()):
-            if not self.plans or cost < self.cost:
-                self.plans, self.cost = plans, cost
-        return bool(self.plans)
+        if not all(plan.has_offsets and plan.status != Status.UNKNOWN for plan in plans.values()):
+            self.is_exact = False
+            return False
+        if not self.plans or cost < self.cost:
+            self.plans, self.cost = plans, cost
+        return True
 
     def _is_undecided(self, buffer: Buffer, inside: Names, outside: Names) -> bool:
         return buffer.bank is None and buffer.name not in inside | outside

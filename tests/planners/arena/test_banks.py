@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.status import Status
 from csdf.time_limit import Stop
+from planners.arena import banks
 from planners.arena.banks import plan_banks
 from planners.arena.checker import check_plan
-from planners.arena.problem import Bank
+from planners.arena.problem import Bank, Buffer, Problem
 from tests.planners.problems import least_peak, problem_of, problems
 
 FAST, SLOW = Bank(name="fast", capacity=8), Bank(name="slow", capacity=20)
@@ -192,3 +193,15 @@ def test_banks_are_filled_whenever_that_can_be(problem):
             check_plan(found.plans[bank.name], capacity=bank.capacity)
             named = [one.name for one in problem.buffers if one.bank == bank.name]
             assert set(named) <= set(found.plans[bank.name].offsets)
+
+
+def test_a_set_that_was_planned_is_answered_beyond_the_limit_of_plans(monkeypatch):
+    monkeypatch.setattr(banks, "MOST_PLANS", 1)
+    buffers = tuple(Buffer(name=n, size=6, start=0, end=1, alignment=4) for n in "ab")
+    bank = Bank(name="fast", capacity=14)
+    problem = Problem(name="two", buffers=buffers, banks=(bank,))
+    contents = banks.Contents(problem, Stop())
+    assert contents.can_fit(bank, frozenset("ab"))
+    assert contents.can_fit(bank, frozenset("ab"))
+    with pytest.raises(GaveUp):
+        contents.can_fit(bank, frozenset("a"))
