@@ -182,8 +182,10 @@ def verdict(findings: NetworkFindings) -> PageVerdict | None:
         spare = limit.buffer_bytes - method.buffers
         free = "" if limit.buffer_bytes == NO_LIMIT else f"{free_bytes_in_words(spare)} free"
         return PageVerdict(f"Fits {limit.title}", free, "yes")
-    excess = bytes_in_words(method.buffers - limit.buffer_bytes)
-    lacking = f"{excess} too much, by the smallest plan found"
+    excess = method.buffers - limit.buffer_bytes
+    lacking = f"{bytes_in_words(excess)} too much, by the smallest plan found"
+    if excess <= 0 and findings.answers:
+        lacking = str(findings.answers[0].fit.reason)
     if limit.missing_flash:
         lacking = f"{bytes_in_words(limit.missing_flash)} of flash too little for the parameters"
     if fit_status is Status.UNKNOWN:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,7 @@ from planners.report.findings import (
     NetworkFindings,
     fitting,
     status,
+    verdict,
 )
 from planners.report.subject import network_surroundings
 from tests.draw.report.html_reader import ReadPage
@@ -108,6 +110,17 @@ def test_whether_it_fits_is_asked_of_the_room_beside_the_parameters(limit, answe
     network = replace(NETWORK, limit=limit)
     assert status(network) is answer
     assert says in " ".join(fitting(network))
+
+
+@pytest.mark.parametrize(
+    ("room", "lacking"), [(79, "1 B too much, by the smallest plan found"), (80, "time is over")]
+)
+def test_a_plan_that_is_not_known_to_fit_has_an_excess_or_a_reason(room, lacking):
+    fit = SimpleNamespace(status=Status.UNKNOWN, reason="time is over", lower_bound=64)
+    answer = SimpleNamespace(fit=fit, title="fit", method=SimpleNamespace(needed_ram=80))
+    limit = MemoryLimit(title="the RAM", buffer_bytes=room)
+    answered = verdict(replace(NETWORK, answers=(answer,), limit=limit))
+    assert answered == ("Not known to fit the RAM", lacking, "unknown")
 
 
 def styles(page, name):
