@@ -28,7 +28,7 @@ from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tensor_table import MOST_ROWS, TensorTable
 from planners.plan.plan import Kind, Stage, StreamBuffer
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
-from planners.plan.running_stage import smallest_block
+from planners.plan.running_stage import input_rows, smallest_block
 from planners.plan.state import layer_state_bytes
 
 
@@ -77,7 +77,7 @@ class StageTables:
             mode=stage.mode,
             rows=running.stage.rows,
             firings=len(running.targets),
-            first_row=running.needs[stage.sources[0]][0][0] if accumulates else 0,
+            first_row=input_rows(self._network, running.layers[-1], 0)[0][0] if accumulates else 0,
             sums=self._accumulators_or_tiling(stage),
             layers=f"&layers[{first_layer}]" if stage.layers else NULL,
             sources=f"&inputs[{first_source}]" if source_count else NULL,

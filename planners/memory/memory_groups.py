@@ -174,7 +174,8 @@ class GroupCandidates:
         for end in range(begin + 2, min(len(self.layers), begin + LONGEST_STAGE) + 1):
             layers = self.layers[begin:end]
             if self.table.can_go_by_channels(layers):
-                yield from self._variants(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
+                for mode in (Mode.CHANNELS, Mode.ACCUMULATING):
+                    yield from self._variants(begin, end, (Stage(layers=layers, mode=mode),))
             if self.table.can_be_stage(layers):
                 for rows in candidate_rows(layers, self.table):
                     yield from self._variants(begin, end, (Stage(layers=layers, rows=rows),))

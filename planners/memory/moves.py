@@ -149,8 +149,10 @@ class GroupMoves:
                 layer_order.network, layer_order.network.layer(layers[0])
             ):
                 yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
-            if entry == WHOLE and self.table.can_go_by_channels(layers):
-                yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
+            if self.table.can_go_by_channels(layers):
+                yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
+                if entry == WHOLE:
+                    yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
             if len(layers) <= self.longest_stage and self.table.can_be_stage(layers):
                 for stage in stages_of_one_run(self.table, layers, self._parts):
                     yield GroupMove(begin, end, (stage,))

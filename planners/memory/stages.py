@@ -54,7 +54,7 @@ from planners.plan.plan import (
     Strip,
 )
 from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled
-from planners.plan.running_stage import input_rows, rows_of_firings
+from planners.plan.running_stage import input_rows, rows_accumulated, rows_of_firings
 from planners.plan.weights import WeightReads
 
 
@@ -312,23 +312,22 @@ class StageTable:
         )
 
     def _accumulating(self, stage: Stage, layer: Layer) -> Geometry:
-        """Return the geometry of a layer that accumulates its input row by row.
+        """Return the geometry of a stage whose last layer accumulates its input row by row.
 
         The result is complete after the last row.
         """
-        source = layer.inputs[0]
-        needs = self.row_needs(layer, 0)
-        uptos = tuple(range(needs[0][0] + 1, needs[-1][1] + 1))
-        reading = RowNeeds(tensor=source, upto=uptos, first=(0, *uptos[:-1], self.height(source)))
-        made, sums = (*(0 for _ in uptos), layer.shape.rows), layer.shape.elements
+        ranges, outside = rows_accumulated(self.network, stage, self.row_needs)
+        ((source, spans),) = outside.items()
+        made, sums = (*(0 for _ in spans), layer.shape.rows), layer.shape.elements
         if layer.operator.scatters_rows:  # rows are written from the first on
-            made, sums = (0, *(layer.shape.rows for _ in uptos)), 0
+            made, sums = (0, *(layer.shape.rows for _ in spans)), 0
+        reading = reading_of(source, spans, self.height(source))
         return Geometry(
             stage=stage,
             firings=StageFirings(result=stage.result, readings=(reading,), made=made),
             accumulator=sums * ACCUMULATOR_BYTES,
-            work=self.work_of(layer.name),
-            ranges={stage.result: tuple((0, layer.shape.rows) for _ in uptos)},
+            work=self.work_of(layer.name) + sum(self._work(*item) for item in ranges.items()),
+            ranges={**ranges, stage.result: tuple((0, layer.shape.rows) for _ in spans)},
         )
 
     def _at_once(self, stage: Stage) -> Geometry:

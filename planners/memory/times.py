@@ -58,7 +58,7 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
         counts: Loops = Counter()
         layer = network.layer(name)
         ring = strips.get(layer.inputs[0], 0) if layer.inputs else 0
-        is_accumulated = stage.mode is Mode.ACCUMULATING
+        is_accumulated = stage.mode is Mode.ACCUMULATING and name == stage.result
         of_frame = loops(network, layer, table.bytes_of(name), ring=ring, adds_up=is_accumulated)
         if known is not None:
             of_frame = tabulated_loops(network, layer, of_frame, known)
@@ -335,7 +335,7 @@ class PlanTimes:
         for name in stage.layers:
             layer = network.layer(name)
             work = Fraction(work_of(layer, network.input_shapes(layer), self._work))
-            if stage.mode is not Mode.ACCUMULATING:
+            if stage.mode is not Mode.ACCUMULATING or name != stage.result:
                 work *= Fraction(sum(end - first for first, end in rows_of[name]), layer.shape.rows)
             works[name] = work
         return works

@@ -127,7 +127,8 @@ class CheckedFirings:
 
     targets: by firing, the rows of the result; (0, 0) if the firing only accumulates. needs: for each
     tensor from outside the stage, the rows that each firing reads. ranges: by firing, the rows of every
-    tensor that the stage reads or computes; empty for an accumulating stage. fired: number of firings
+    tensor that the stage reads or computes, but for the layer that accumulates and its input rows.
+    fired: number of firings
     until now, counted by the executor.
     """
 
@@ -145,9 +146,14 @@ class CheckedFirings:
         height, rows = self.layers[-1].shape.rows, stage.rows
         if stage.mode is Mode.ACCUMULATING:
             # A firing for each row of the input; only the last computes rows of the result, all.
-            input_rows = range(*inputs.rows(self.layers[-1], 0, (0, height)))
-            self.needs[self.layers[-1].inputs[0]] = [(row, row + 1) for row in input_rows]
-            self.targets = [(0, 0)] * (len(input_rows) - 1) + [(0, height)]
+            *inner, last = self.layers
+            added = [(row, row + 1) for row in range(*inputs.rows(last, 0, (0, height)))]
+            self.targets = [(0, 0)] * (len(added) - 1) + [(0, height)]
+            self.needs[last.inputs[0]] = added
+            if inner:
+                self.ranges = [ranges_needed(inner, row, inputs.rows) for row in added]
+                (source,) = inner[0].inputs
+                self.needs = {source: [rows[source] for rows in self.ranges]}
             return
         self.targets = [(row, min(row + rows, height)) for row in range(0, height, rows)]
         if self.is_streamed_input:

@@ -71,8 +71,11 @@ def _require_stage(checked: CheckedPlan, stage: Stage) -> None:
             f"{named} makes {counted(stage.rows, 'row')} of {checked.height(stage.result)}"
         )
     modes = {
-        Mode.ACCUMULATING: len(stage.layers) == 1
-        and may_accumulate(checked.network, checked.network.layer(stage.result)),
+        Mode.ACCUMULATING: _can_go_by_channels(checked, stage.layers)
+        or (
+            len(stage.layers) == 1
+            and may_accumulate(checked.network, checked.network.layer(stage.result))
+        ),
         Mode.CHANNELS: _can_go_by_channels(checked, stage.layers),
         Mode.ROWS: _can_be_stage(checked, stage.layers),
         Mode.TILES: _can_be_stage(checked, stage.layers) and _are_tiled(checked, stage.layers),
@@ -221,7 +224,8 @@ def _work(checked: CheckedPlan, stage: Stage) -> int:
     work = 0
     for layer in map(checked.network.layer, stage.layers):
         macs = multiply_accumulates(layer, checked.network.input_shapes(layer))
-        if stage.mode is Mode.ROWS and not layer.is_input:
+        is_accumulated = stage.mode is Mode.ACCUMULATING and layer.name == stage.result
+        if stage.mode in (Mode.ROWS, Mode.ACCUMULATING) and not (layer.is_input or is_accumulated):
             computed = [rows[layer.name] for rows in ranges]
             macs = macs // layer.shape.rows * sum(end - first for first, end in computed)
         work += macs

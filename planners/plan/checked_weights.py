@@ -133,8 +133,10 @@ class CheckedWeightReads:
         A convolution reads its filters for each pixel of the result, another layer its matrix once.
         """
         layer, stage = self._network.layer(name), firings.stage
+        last = self._network.layer(stage.result)
         size = bytes_of_weights(self._network, layer, self._element_bytes)
-        if stage.mode is Mode.ACCUMULATING:  # a row of the matrix for a row of the input
+        is_accumulated = stage.mode is Mode.ACCUMULATING
+        if is_accumulated and name == stage.result:  # a row of the matrix for a row of the input
             return 0 if firings.fired else size
         if layer.operator.filter_bank is None:
             return size
@@ -142,8 +144,11 @@ class CheckedWeightReads:
             tiles = TiledStage(stage, self._needs).computed_regions(name)
             return sum(self._of_region(layer, region) for region in tiles)
         if stage.mode is Mode.CHANNELS:
-            return self._summed_up(layer, self._network.layer(stage.result))
+            _, end = self._needs.rows(last, 0, (0, last.shape.rows))
+            return self._summed_up(layer, last, (0, end))
         rows = firings.ranges[firings.fired][name]
+        if is_accumulated:
+            return self._summed_up(layer, last, rows)
         if stage.accumulating_layer is None:
             return self._of_region(
                 layer, Region(rows, (0, self._swept_columns(layer, stage.layers)))
@@ -189,12 +194,11 @@ class CheckedWeightReads:
         row = columns * self._network.input_shapes(layer)[0].channels
         return bank.groups == 1 < rows and row < SHORT_ROW and rows * row <= MOST_COPIED
 
-    def _summed_up(self, layer: Layer, last: Layer) -> int:
-        """Weight bytes of a layer for the region of its feature maps that the last layer reduces."""
-        _, end = self._needs.rows(last, 0, (0, last.shape.rows))
+    def _summed_up(self, layer: Layer, last: Layer, rows: Range) -> int:
+        """Weight bytes of a layer for some rows of its feature maps, which the last layer reduces."""
         window = last.operator.sliding_window
         columns = layer.shape.width if window is None else window.columns.extent
-        return self._of_region(layer, Region((0, end), (0, columns)), is_summed=True)
+        return self._of_region(layer, Region(rows, (0, columns)), is_summed=True)
 
     def _in_blocks(self, stage: Stage, layer: Layer, rows: Range) -> int:
         """Weight bytes of a layer in a firing that passes over the columns once per channel block.

@@ -569,9 +569,8 @@ class _GroupRun:
     def _accumulate(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
         """Add one input row to the accumulators of a layer; the last row completes the result."""
         machine, computing = self.machine, self.machine.computing
-        layer = stage.layers[0]
-        row, _ = stage.needs[layer.inputs[0]][stage.fired]
-        values = self._row_added(layer, row)
+        layer = stage.layers[-1]
+        row, values = self._row_added(stage)
         if layer.operator.scatters_rows:
             self._put_pixels(layer, tensor, row, values.copy())
             machine.get(self.tensors[layer.inputs[0]], row, layer.name)  # must still be intact
@@ -587,7 +586,7 @@ class _GroupRun:
             self.sums[layer.name] = np.zeros(layer.shape.elements, np.float32)
             # C clears the accumulators before it reads the row, so they must not overlap.
             with machine.arena.uncounted():
-                machine.get(self.tensors[layer.inputs[0]], row, layer.name)
+                self._row_added(stage)
         if not machine.arena.holds(*sums):
             raise ExecutionError(f"the sums of {layer.name!r} are overwritten")
         if computing is not None:
@@ -601,17 +600,34 @@ class _GroupRun:
             if not machine.arena.holds(*sums):
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
 
-    def _row_added(self, layer: Layer, row: int) -> Array:
-        """Return an input row of a reduction; a pooling reads only the columns of its window."""
-        machine, tensor = self.machine, self.tensors[layer.inputs[0]]
-        window = layer.operator.sliding_window
+    def _row_added(self, stage: CheckedFirings) -> tuple[int, Array]:
+        """Return the input row that a firing adds: its number, and its values.
+
+        The first of two layers computes the row; otherwise it is read, by a pooling only in the columns
+        of its window.
+        """
+        machine, (*inner, layer) = self.machine, stage.layers
+        if inner:
+            return self._row_computed(inner[0], stage.ranges[stage.fired])
+        tensor, window = self.tensors[layer.inputs[0]], layer.operator.sliding_window
+        row, end = stage.needs[layer.inputs[0]][stage.fired]
         if window is None:
-            return machine.get(tensor, row, layer.name)
+            return row, machine.get(tensor, row, layer.name)
         with machine.arena.uncounted():
             values = machine.get(tensor, row, layer.name)
         columns_read = 0, window.columns.kernel
-        rows_read(machine.arena, tensor, (row, row + 1), layer.name, columns_read)
-        return values
+        rows_read(machine.arena, tensor, (row, end), layer.name, columns_read)
+        return row, values
+
+    def _row_computed(self, layer: Layer, ranges: Mapping[str, Range]) -> tuple[int, Array]:
+        """Compute a row of a layer that is stored nowhere; return its number, and its values."""
+        rows, computing = ranges[layer.name], self.machine.computing
+        inputs = self.whole_rows(layer, ranges)
+        columns, channels = layer.shape.width, layer.shape.channels
+        values = np.zeros((1, columns, channels), layer.array_type)
+        if computing is not None:
+            values = computing.region(layer, Region(rows, (0, columns)), inputs)
+        return rows[0], values[0]
 
     def _put_pixels(self, layer: Layer, tensor: HeldTensor, row: int, values: Array) -> None:
         """Write the pixels of an input row at the positions to which the operator moves them.

@@ -107,12 +107,13 @@ class Mode(Enum):
     """The loop order in which a stage computes its result.
 
     ROWS: a firing computes some rows of the result, column by column where the stage fuses several
-    layers. ACCUMULATING: a firing adds an input row to the accumulators of the one layer; the last
-    firing computes the result from them. A layer that only moves elements writes the elements of the
-    input row into the whole result instead. CHANNELS: one firing; the first of two layers computes one
-    feature map at a time, which the second reduces immediately. The input is stored whole. TILES: one
-    firing; the result is computed rectangle by rectangle, each from the rectangles of its inputs that
-    it needs. The inputs of the stage and its result are stored whole.
+    layers. ACCUMULATING: a firing adds an input row to the accumulators of the last layer; the last
+    firing computes the result from them. If the stage has two layers, the first computes the added row,
+    a few channels at a time, which are stored nowhere. A layer that only moves elements writes the
+    elements of the input row into the whole result instead. CHANNELS: one firing; the first of two
+    layers computes one feature map at a time, which the second reduces immediately. The input is stored
+    whole. TILES: one firing; the result is computed rectangle by rectangle, each from the rectangles of
+    its inputs that it needs. The inputs of the stage and its result are stored whole.
     """
 
     ROWS = "rows"

@@ -32,11 +32,11 @@ class RunningStage:
         is_input = self.layers[0].is_input  # one of several, a stage of its own
         self.is_streamed_input = source is not None or is_input
         last = self.layers[-1]
+        of_layer = partial(input_rows, network)
         if stage.mode is Mode.ACCUMULATING:
-            rows_of_result = input_rows(network, last, 0)
-            first, end = hull(rows_of_result[0], rows_of_result[-1])
-            self.targets: list[Range] = [(0, 0)] * (end - first - 1) + [(0, last.shape.rows)]
-            self.needs = {last.inputs[0]: [(row, row + 1) for row in range(first, end)]}
+            _, self.needs = rows_accumulated(network, stage, of_layer)
+            (firings,) = set(map(len, self.needs.values()))
+            self.targets: list[Range] = [(0, 0)] * (firings - 1) + [(0, last.shape.rows)]
             return
         self.targets = [
             (begin, min(begin + stage.rows, last.shape.rows))
@@ -44,7 +44,6 @@ class RunningStage:
         ]
         self.needs = {}
         if not self.is_streamed_input:
-            of_layer = partial(input_rows, network)
             _, self.needs = rows_of_firings(network, stage, self.targets, of_layer)
 
 
@@ -73,6 +72,22 @@ def rows_of_firings(
         {name: tuple(needed[name]) for name in stage.layers},
         {name: needed[name] for name in read if name not in stage.layers},
     )
+
+
+def rows_accumulated(
+    network: Network, stage: Stage, rows_needed: Callable[[Layer, int], tuple[Range, ...]]
+) -> tuple[dict[str, tuple[Range, ...]], dict[str, list[Range]]]:
+    """Return the rows of inner layers and of outside tensors in each firing of an accumulating stage.
+
+    A firing adds one input row of the last layer. rows_needed: as for `rows_of_firings`.
+    """
+    last = network.layer(stage.result)
+    rows_of_result = rows_needed(last, 0)
+    first, end = hull(rows_of_result[0], rows_of_result[-1])
+    added = [(row, row + 1) for row in range(first, end)]
+    if len(stage.layers) == 1:
+        return {}, {last.inputs[0]: added}
+    return rows_of_firings(network, Stage(layers=stage.layers[:-1]), added, rows_needed)
 
 
 def input_rows(network: Network, layer: Layer, index: int) -> tuple[Range, ...]:

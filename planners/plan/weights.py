@@ -105,7 +105,7 @@ class WeightReads:
         size = weight_bytes(self._network, layer, self._element_bytes)
         if layer.operator.filter_bank is None:
             return size
-        if stage.mode is Mode.CHANNELS:
+        if stage.mode in (Mode.CHANNELS, Mode.ACCUMULATING):
             return self._summed_up(stage, layer, size)
         if stage.accumulating_layer is None:
             return self._rows(layer, size, rows, self._swept_columns(stage.layers)[name])

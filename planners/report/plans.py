@@ -199,14 +199,14 @@ def _execution(stage: Stage, group: PlannedGroup) -> str:
         return f"{stage.tiles} tiles, halo {'cached' if stage.tiles.halo_cached else 'recomputed'}"
     if stage.mode is Mode.CHANNELS:
         return "feature map by feature map"
+    if len(group.stages) == len(stage.layers) == 1:
+        return "layer by layer"
+    if stage.mode is Mode.ACCUMULATING:
+        return "accumulators, row by row"
     if len(stage.layers) > 1:
         blocks = f", {stage.channel_blocks} channel blocks" if stage.channel_blocks > 1 else ""
         rows = counted(stage.rows, "row")
         return f"strips of {len(stage.layers)} layers, {rows} a firing{blocks}"
-    if len(group.stages) == 1:
-        return "layer by layer"
-    if stage.mode is Mode.ACCUMULATING:
-        return "accumulators, row by row"
     return f"line buffers, {counted(stage.rows, 'row')} a firing"
 
 

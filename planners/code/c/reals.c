@@ -505,8 +505,8 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
     }
 }
 
-/* Reduce the feature maps of a fused convolution, for a block of filters. */
-static void sum_block(const run *r, const layer *l, real_weights weights, int32_t g,
+/* Add rows of the feature maps of a fused convolution to the sums, for a block of filters. */
+static void sum_block(const run *r, const layer *l, range rows, real_weights weights, int32_t g,
                       int32_t first, int32_t block, element *sums)
 {
     const layer *maps = r->stage->layers;
@@ -519,7 +519,7 @@ static void sum_block(const run *r, const layer *l, real_weights weights, int32_
     int32_t i;
     field.height = maps->inputs[0].source->height;
     field.width = in.width;
-    for (y = 0; y < s->rows; y++) {
+    for (y = rows.first; y < rows.end; y++) {
         locate_rows(&field, &c->at, &in, y);
         for (x = 0; x < s->columns; x++) {
             element products[BLOCK];
@@ -534,33 +534,49 @@ static void sum_block(const run *r, const layer *l, real_weights weights, int32_
     }
 }
 
+/* Reduce the feature maps of a fused convolution: all rows at once, or in INTO_SUMS the row of a
+   firing. */
 static void sum_channels(const run *r, const layer *l, range rows, range columns)
 {
     const convolution *c = r->stage->layers[0].parameters;
     const summing *s = l->parameters;
     view out = output_view(r, l);
     element *pixel = row_at(&out, 0);
+    element *kept = (element *)(void *)AT(r, r->stage->sums);
     real_weights weights = c->weights;
+    range added = rows;
     int32_t g;
     int32_t done;
     int32_t i;
     int32_t first = 0;
-    (void)rows;
     (void)columns;
+    if (r->stage->mode != INTO_SUMS) {
+        added.first = 0;
+        added.end = s->rows;
+    }
     for (g = 0; g < c->groups; g++) {
         for (done = 0; done < c->group_filters; done += BLOCK) {
             int32_t block = smaller(BLOCK, c->group_filters - done);
             element sums[BLOCK];
             for (i = 0; i < block; i++) {
-                sums[i] = s->is_largest ? LEAST : 0;
+                sums[i] = r->firing ? kept[first + i] : s->is_largest ? LEAST : 0;
             }
-            sum_block(r, l, weights, g, first, block, sums);
+            sum_block(r, l, added, weights, g, first, block, sums);
             for (i = 0; i < block; i++) {
-                pixel[first + i] = sums[i] * s->scale;
+                if (r->stage->mode == INTO_SUMS) {
+                    kept[first + i] = sums[i];
+                } else {
+                    pixel[first + i] = sums[i] * s->scale;
+                }
             }
             weights = from_weight(weights, c->at.taps[0] * c->at.taps[1] * c->group_inputs * block);
             first += block;
         }
     }
-    finish(l, pixel, first, 0, 0);
+    if ((r->firing + 1) == r->stage->firings) {
+        for (i = 0; (r->stage->mode == INTO_SUMS) && (i < first); i++) {
+            pixel[i] = kept[i] * s->scale;
+        }
+        finish(l, pixel, first, 0, 0);
+    }
 }

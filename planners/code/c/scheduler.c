@@ -34,14 +34,19 @@ static void find_ranges(const stage *s, int32_t firing, range *ranges)
         ranges[number].end = 0;
         ranges[number].first = 0;
     }
-    if (s->mode == INTO_SUMS) {
-        ranges[0].end = s->result->height;
-        ranges[1].first = s->first_row + firing;
-        ranges[1].end = ranges[1].first + 1;
-    } else if ((s->mode != ARRIVING) && (s->mode != COPIED)) {
-        ranges[s->layer_count - 1].first = rows_after(s, firing);
-        ranges[s->layer_count - 1].end = rows_after(s, firing + 1);
-        for (number = s->layer_count - 1; number >= 0; number--) {
+    if ((s->mode != ARRIVING) && (s->mode != COPIED)) {
+        number = s->layer_count - 1;
+        if (s->mode == INTO_SUMS) { /* the row that the last layer adds */
+            range *added = &ranges[s->layers[number].inputs[0].local];
+            ranges[number].end = s->result->height;
+            added->first = s->first_row + firing;
+            added->end = added->first + 1;
+            number--;
+        } else {
+            ranges[number].first = rows_after(s, firing);
+            ranges[number].end = rows_after(s, firing + 1);
+        }
+        for (; number >= 0; number--) {
             const layer *l = &s->layers[number];
             for (position = 0; position < l->input_count; position++) {
                 const argument *in = &l->inputs[position];
@@ -201,7 +206,10 @@ static void compute_stage(const run *r, const element *row)
         const layer *last = &s->layers[number];
         range columns = {0, 0};
         columns.end = s->result->width;
-        last->compute(r, last, r->ranges[(s->mode == INTO_SUMS) ? 1 : number], columns);
+        if (s->mode == INTO_SUMS) {
+            number = last->inputs[0].local;
+        }
+        last->compute(r, last, r->ranges[number], columns);
     }
 }
 

@@ -155,19 +155,19 @@ class LayerCalls:
 
         mode: of the stage, as frame.c enumerates modes. In BY_PARTS layers compute a block of channels
         at a time, up to the accumulating layer; in INTO_SUMS a layer accumulates its input row by row;
-        in BY_CHANNELS a convolution and a reduction compute channel by channel; in all others layers
-        compute rows. blocks: the channel blocks of layers in stages of mode BY_PARTS. is_stored:
-        whether the result is stored in slow memory.
+        in BY_CHANNELS, and in INTO_SUMS of two layers, a convolution and a reduction compute channel by
+        channel; in all others layers compute rows. blocks: the channel blocks of layers in stages of
+        mode BY_PARTS. is_stored: whether the result is stored in slow memory.
         """
         calls: Sequence[KernelCall]
         first = nodes[0]
         match mode:
             case "BY_PARTS":
                 calls = [self._call(node, blocks.get(node.layer.name)) for node in nodes]
-            case "INTO_SUMS":
+            case "INTO_SUMS" if len(nodes) == 1:
                 calls = [sums_call(first) if first.is_real else integer_sums_call(first)]
-            case "BY_CHANNELS":
-                calls = (channels_calls if first.is_real else integer_channels_calls)(*nodes[:2])
+            case "BY_CHANNELS" | "INTO_SUMS":
+                calls = (channels_calls if first.is_real else integer_channels_calls)(*nodes)
             case _:
                 calls = [self._call(node) for node in nodes]
                 # CMSIS-NN computes whole rows of int8 in fixed point, in a stage of a single layer.

@@ -261,13 +261,17 @@ SUMS = [
 ]
 
 
-def with_mode(model, mode):
-    """A plan whose last move goes in that manner; none where there is no such move."""
+WAYS = ((Mode.ACCUMULATING, 1), (Mode.ACCUMULATING, 2), (Mode.CHANNELS, 2))
+
+
+def with_mode(model, mode, count):
+    """A plan whose last stage has that mode and number of layers; none where there is no such move."""
     moves = space(model.network)
     last = len(moves.layer_order.separators) - 1
     for begin in range(last):
         for move in moves.moves_from(begin, WHOLE):
-            if move.end == last and move.stages[-1].mode is mode:
+            stage = move.stages[-1]
+            if move.end == last and (stage.mode, len(stage.layers)) == (mode, count):
                 before = [moves_to(moves, begin)] if begin else []
                 groups = [*before, (move,)]
                 return plan_of(moves.layer_order, moves.table, groups, is_streamed=False)
@@ -311,7 +315,7 @@ def cases():
     found += streamed(fused(), 1, 2, 3)
     for operators in SUMS:
         model = summing(*operators)
-        plans = [with_mode(model, mode) for mode in (Mode.ACCUMULATING, Mode.CHANNELS)]
+        plans = [with_mode(model, *way) for way in WAYS]
         found += [(model, plan) for plan in plans if plan is not None]
     return found
 
@@ -322,10 +326,9 @@ def test_every_operator_gives_what_the_whole_network_gives(tmp_path):
 
 
 def test_sums_and_channels_are_among_the_plans():
-    plans = [with_mode(summing(*operators), Mode.CHANNELS) for operators in SUMS]
-    assert sum(plan is not None for plan in plans) == 6  # all but fully connected
-    plans = [with_mode(summing(*operators), Mode.ACCUMULATING) for operators in SUMS]
-    assert all(plans)
+    found = [[with_mode(summing(*operators), *way) for operators in SUMS] for way in WAYS]
+    counts = [sum(plan is not None for plan in plans) for plans in found]
+    assert counts == [len(SUMS), 6, 6]  # no fully connected layer has a stage with a convolution
 
 
 @pytest.mark.parametrize("operator", [*CONVOLUTIONS, *OTHERS, *FLAT], ids=repr)

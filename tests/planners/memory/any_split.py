@@ -108,7 +108,8 @@ def _partitions(table, run):
         if end == 1 and sums_over_rows(table.network, table.network.layer(layers[0])):
             stages.append(Stage(layers=layers, mode=Mode.ACCUMULATING))
         if table.can_go_by_channels(layers):
-            stages.append(Stage(layers=layers, mode=Mode.CHANNELS))
+            modes = Mode.CHANNELS, Mode.ACCUMULATING
+            stages += [Stage(layers=layers, mode=mode) for mode in modes]
         for stage, rest in product(stages, _partitions(table, run[end:])):
             yield (stage, *rest)
 
@@ -124,7 +125,7 @@ def _moved(table, run, stages, away, here, leaving, out, fast, weights):
                     return None  # it is read while it is made, and lies in slow memory
                 if source in away:
                     rows = [end - first for first, end in table.row_needs(layer, index)]
-                    is_summed = stage.mode is Mode.ACCUMULATING
+                    is_summed = stage.mode is Mode.ACCUMULATING and len(stage.layers) == 1
                     is_once = is_summed or (
                         isinstance(layer.operator, ONCE)
                         and len(stage.layers) == 1
