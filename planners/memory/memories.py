@@ -51,7 +51,7 @@ from planners.memory.slow_bounds import (
     subsets,
 )
 from planners.plan.plan import StreamingPlan
-from planners.rewrites.rematerialisation import executed_network
+from planners.rewrites.rematerialisation import executed_layers
 
 MOST_LABELS = 256  # sets of tensors in fast memory at an index of the order
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
@@ -233,14 +233,15 @@ class PlanInMemories:
         plans = []
         for method in methods:
             plan = in_fast_memory(method.plan, table, layout)
-            if plan is None or (plan.rematerialised and request.durations is not None):
-                continue  # durations are of layers, and not of their copies
+            if plan is None:
+                continue
             cost = plan.slow_bytes * self._costs.flash
-            if self._costs.scale is not None:
-                worked = table.of(executed_network(table.network, plan.rematerialised))
-                times = plan_times(worked, request.platform, request.durations, None)
-                stages = [stage for group in plan.groups for stage in group.stages]
-                cost += self._costs.scale * sum(times.of_stage(stage) for stage in stages if times)
+            if self._costs.times is not None:
+                network, copies = executed_layers(table.network, plan.rematerialised)
+                executed = table.of(network)
+                stages = (stage for group in plan.groups for stage in group.stages)
+                costs = self._costs.of_copies(executed, copies)
+                cost += costs.of_stages(map(executed.geometry, stages))
             plans.append(PlacedPlan(plan, cost))
         return min(plans, key=lambda plan: plan.rank, default=None)
 
@@ -302,10 +303,10 @@ class PlanInMemories:
 
         Tiles reduce the bytes of tensors in slow memory only, so they are searched where these are at
         least half of the cost. (On seven networks of the catalogue with a smaller share, tiles gained
-        nothing and doubled the time of the search.) Durations are of layers, and not of their copies.
+        nothing and doubled the time of the search.)
         """
         costs = self._costs
-        if self._request.durations is not None or not (costs.sizes or costs.scale):
+        if not (costs.sizes or costs.scale):
             return False
         if plan is None:
             return True

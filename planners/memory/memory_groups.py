@@ -458,7 +458,11 @@ class _SingleTiles:
                 self._built[count, number] = None
             else:
                 (tile,), table = columns.parts, self._groups.table.of(columns.network)
-                self._built[count, number] = tile, table, self._groups.costs.of_copies(table)
+                self._built[count, number] = (
+                    tile,
+                    table,
+                    self._groups.costs.of_copies(table, columns.copies),
+                )
         return self._built[count, number]
 
 

@@ -49,7 +49,7 @@ from planners.plan.plan import (
 from planners.plan.running_stage import block_bytes, smallest_block
 from planners.plan.state import state_moves
 from planners.plan.weights import bytes_of_each_weight
-from planners.rewrites.rematerialisation import executed_network
+from planners.rewrites.rematerialisation import executed_layers, executed_network
 
 Names = frozenset[str]
 
@@ -200,8 +200,9 @@ class Chain:
         self._arriving = arriving
         self._spans = tuple(group.span for group in groups if group.tiles)
         if self._spans:
-            table = table.of(executed_network(order.network, self._spans))
-            order, costs = topological_order(table.network), costs.of_copies(table)
+            network, copies = executed_layers(order.network, self._spans)
+            table = table.of(network)
+            order, costs = topological_order(network), costs.of_copies(table, copies)
         self._order, self._table, self._layout, self._costs = order, table, layout, costs
         self._aliases = {
             name: Alias(name, joined, column=column)

@@ -33,6 +33,7 @@ from planners.memory.stages import Geometry, StageTable
 from planners.memory.times import PlanTimes
 from planners.plan.plan import Memory
 from planners.plan.weights import weight_bytes
+from planners.rewrites.layer_copies import Copy
 
 MOST_CHOICES = 16  # of the weights that a group copies; more differ little
 
@@ -139,10 +140,10 @@ class MoveCosts:
             pinned=pinned,
         )
 
-    def of_copies(self, table: StageTable) -> MoveCosts:
+    def of_copies(self, table: StageTable, copies: Mapping[str, Copy]) -> MoveCosts:
         """Return the costs for a network with copies of layers, whose weights are at home in flash.
 
-        table: of that network.
+        table: of that network. copies: the original of each copy, by name.
         """
         sizes = {
             layer.name: size
@@ -154,7 +155,7 @@ class MoveCosts:
             self,
             sizes={**self.sizes, **sizes},
             homes={**self.homes, **dict.fromkeys(sizes, (self.flash, False))},
-            times=None if self.times is None else self.times.of_table(table),
+            times=None if self.times is None else self.times.of_copies(table, copies),
         )
 
     def of_stages(self, stages: Iterable[Geometry]) -> int:

@@ -199,9 +199,22 @@ class PlanTimes:
             table.network, platform, table.element_bytes, self._parameter_bytes, self._work
         )
 
-    def of_table(self, table: StageTable) -> PlanTimes:
-        """Return the predicted times of a network that consists of copies of layers."""
-        return PlanTimes(table, self._platform, self._parameter_bytes)
+    def of_copies(self, table: StageTable, copies: Mapping[str, Copy]) -> PlanTimes:
+        """Return the times of a network that contains copies of layers of this network.
+
+        A copy takes its share of the measured time of its original, by elements. Layers that only join
+        heads or tiles, or cut tensors, take no time. table: of that network.
+        """
+        if self._measured is None:
+            return PlanTimes(table, self._platform, self._parameter_bytes)
+        measured = {}
+        for layer in table.network.layers:
+            original = self._table.network.layer(copies.get(layer.name, Copy(layer.name)).layer)
+            only_moves = layer.operator.moves and layer.operator != original.operator
+            elements = 0 if only_moves else layer.shape.elements
+            time = self._measured[original.name]
+            measured[layer.name] = time * elements // original.shape.elements
+        return PlanTimes(table, self._platform, self._parameter_bytes, measured)
 
     def of(self, plan: StreamingPlan) -> int:
         """Return the nanoseconds of a frame."""
@@ -283,20 +296,9 @@ class PlanTimes:
         return {name: time * work / total for name, work in works.items()}
 
     def _worked(self, plan: StreamingPlan) -> tuple[PlanTimes, StreamingPlan, Mapping[str, Copy]]:
-        """Return the times of the network with copies of layers, its plan, and the copies.
-
-        A copy takes its share of the time of the layer, by elements. Layers that only join heads or cut
-        groups take no time.
-        """
+        """Return the times of the network with copies of layers, its plan, and the copies."""
         network, copies = executed_layers(self._table.network, plan.rematerialised)
-        measured = None if self._measured is None else dict(self._measured)
-        if measured is not None:
-            for layer in network.layers:
-                original = self._table.network.layer(copies.get(layer.name, Copy(layer.name)).layer)
-                only_moves = layer.operator.moves and layer.operator != original.operator
-                elements = 0 if only_moves else layer.shape.elements
-                measured[layer.name] = measured[original.name] * elements // original.shape.elements
-        times = PlanTimes(self._table.of(network), self._platform, self._parameter_bytes, measured)
+        times = self.of_copies(self._table.of(network), copies)
         return times, replace(plan, rematerialised=()), copies
 
     def of_stage(self, stage: Stage) -> int:

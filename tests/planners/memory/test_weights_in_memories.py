@@ -214,10 +214,23 @@ def test_tiles_of_columns_fit_where_rows_beside_weights_in_flash_do_not(rate):
     )
     assert found.plan.rematerialised
     require_carried_out(network, found.plan)
-    measured = {layer.name: [1000] for layer in network.layers}
-    terms = {"memories": memories(fast, rate=Fraction(2, 3), flash=Fraction(1, 6))}
-    request = fit_request(network, **terms, element_bytes=1, platform=CORE, durations=measured)
-    assert planned_in_memories(request, None).plan is None  # of layers, and not of their copies
+    if rate is None:
+        return
+    times = []
+    for nanoseconds in (10**6, 2 * 10**6):  # of each layer; a copy takes its share, halo included
+        measured = {layer.name: [nanoseconds] for layer in network.layers}
+        request = fit_request(
+            network,
+            memories=memories(fast, rate=rate, flash=rate / 4),
+            element_bytes=1,
+            platform=CORE,
+            durations=measured,
+        )
+        timed = planned_in_memories(request, None)
+        assert timed.plan.rematerialised
+        times.append(timed.traffic.nanoseconds)
+    layers = sum(not layer.is_input and not layer.is_output for layer in network.layers)
+    assert times[1] - times[0] >= layers * 10**6
 
 
 def test_three_memories_are_filled_from_the_nearest_on():
