@@ -17,12 +17,12 @@ rows 0 to 4 are written while row 2 is still read: the ring has 3 rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
 from cnn2csdf.network import Network
-from planners.memory.line_buffers import Keeping, KeptRows
+from planners.memory.line_buffers import Keeping
 from planners.memory.moves import JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import Leads, stream_offsets
@@ -33,13 +33,15 @@ from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
     Kind,
-    Span,
     StreamBuffer,
     StreamingPlan,
 )
 from planners.rewrites.rematerialisation import executed_network
 
 EXTERNAL_ALIGNMENT = 8  # bytes
+
+Lifetime = tuple[int, int]
+"""Numbers of the first group in which a buffer is live, and of the group after the last."""
 
 
 def bounded_plan(
@@ -52,15 +54,14 @@ def bounded_plan(
 ) -> tuple[StreamingPlan, int]:
     """Return the plan of a chain of groups, and a lower bound on the arena of its buffers, in bytes.
 
+    is_streamed: whether the input arrives row by row, into the first group.
     offsets: offset of each tensor, if the arena holds tensors alone and the offsets are fixed.
-        Default: offsets are searched, and a result may overlap dead rows of the input of its group.
+        Default: offsets are searched, tensors may be aliases inside host tensors, and a result may
+        overlap dead rows of the input of its group.
     """
-    is_joined = offsets is None
-    builders, spans = _builders(
-        layer_order, table, groups, is_streamed=is_streamed, is_joined=is_joined
-    )
-    plan, least = min(_improving(builders, offsets=offsets), key=_arena_bytes)
-    return replace(plan, rematerialised=spans), least
+    smallest = _smallest(layer_order, table, groups, is_streamed=is_streamed, offsets=offsets)
+    assert smallest is not None  # without a limit a plan always exists
+    return smallest
 
 
 def smaller_plan(
@@ -72,31 +73,39 @@ def smaller_plan(
     below_bytes: int,
 ) -> StreamingPlan | None:
     """Return the smallest plan of a chain of groups; None if no lower bound is below `below_bytes`."""
-    builders, spans = _builders(layer_order, table, groups, is_streamed=is_streamed, is_joined=True)
-    smallest = min(_improving(builders, below_bytes=below_bytes), key=_arena_bytes, default=None)
-    return None if smallest is None else replace(smallest[0], rematerialised=spans)
+    smallest = _smallest(
+        layer_order, table, groups, is_streamed=is_streamed, below_bytes=below_bytes
+    )
+    return None if smallest is None else smallest[0]
 
 
-def _improving(
-    builders: Iterable[_PlanBuilder],
+def _smallest(
+    layer_order: TopologicalOrder,
+    table: StageTable,
+    groups: Sequence[JoinedMoves],
     *,
+    is_streamed: bool,
     offsets: Mapping[str, int] | None = None,
     below_bytes: int | None = None,
-) -> Iterator[tuple[StreamingPlan, int]]:
-    """Yield plans with their lower bounds, except where the bound excludes a smaller plan.
+) -> tuple[StreamingPlan, int] | None:
+    """Return the smallest plan over several sets of aliases, as `bounded_plan` and `smaller_plan`.
 
-    offsets: as in `bounded_plan`. below_bytes: as in `smaller_plan`.
+    Offsets are searched only for buffers whose lower bound is below the arena of all plans so far.
     """
-    for builder in builders:
+    spans = tuple(move.span for moves in groups for move in moves if move.span is not None)
+    if spans:
+        layer_order = topological_order(executed_network(layer_order.network, spans), carries=True)
+        table = table.of(layer_order.network)
+    geometries = list(_geometries(layer_order, table, groups, is_streamed=is_streamed))
+    aliases = table.aliases if offsets is None else {}
+    smallest: tuple[StreamingPlan, int] | None = None
+    for builder in _alias_variants(layer_order, table, geometries, aliases):
         if below_bytes is None or builder.lower_bound < below_bytes:
-            plan = builder.plan(offsets)
-            arena = plan.arena_bytes
-            below_bytes = arena if below_bytes is None else min(below_bytes, arena)
-            yield plan, builder.lower_bound
-
-
-def _arena_bytes(bounded: tuple[StreamingPlan, int]) -> int:
-    return bounded[0].arena_bytes
+            plan = replace(builder.plan(offsets), rematerialised=spans)
+            if smallest is None or plan.arena_bytes < smallest[0].arena_bytes:
+                smallest = plan, builder.lower_bound
+            below_bytes = min(plan.arena_bytes, below_bytes or plan.arena_bytes)
+    return smallest
 
 
 def plan_with_blocks(
@@ -110,29 +119,8 @@ def plan_with_blocks(
     blocks: tile buffers and scratch of a group, by the number of the group, in addition to line
         buffers, accumulators and staging buffer. They have fixed offsets in a block of memory.
     """
-    builder = _PlanBuilder(layer_order, table, groups, {}, blocks=blocks, has_leads=False)
+    builder = _PlanBuilder(layer_order, table, groups, {}, blocks=blocks)
     return builder.plan(None), builder.lower_bound
-
-
-def _builders(
-    layer_order: TopologicalOrder,
-    table: StageTable,
-    groups: Sequence[JoinedMoves],
-    *,
-    is_streamed: bool,
-    is_joined: bool,
-) -> tuple[Iterator[_PlanBuilder], tuple[Span, ...]]:
-    """Return the candidate plans of a chain of groups, and the spans of recomputed layers.
-
-    is_joined: whether tensors may be aliases inside host tensors.
-    """
-    spans = tuple(move.span for moves in groups for move in moves if move.span is not None)
-    if spans:
-        layer_order = topological_order(executed_network(layer_order.network, spans), carries=True)
-        table = table.of(layer_order.network)
-    geometries = list(_groups(layer_order, table, groups, is_streamed=is_streamed))
-    aliases = table.aliases if is_joined else {}
-    return _alias_variants(layer_order, table, geometries, aliases), spans
 
 
 def _alias_variants(
@@ -156,18 +144,19 @@ def _alias_variants(
             yield builder
 
 
-def _groups(
+def _geometries(
     layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[JoinedMoves],
     *,
     is_streamed: bool,
 ) -> Iterator[GroupGeometry]:
+    """Yield the groups of the plan: a move with `in_turn` consists of several groups."""
     for number, moves in enumerate(groups):
         stages = [stage for move in moves for stage in move.stages]
         if moves and moves[0].in_turn:
-            left = iter(stages)
-            yield from (table.group(tuple(islice(left, count))) for count in moves[0].in_turn)
+            remaining = iter(stages)
+            yield from (table.group(tuple(islice(remaining, count))) for count in moves[0].in_turn)
         else:
             yield table.group(stages, layer_order.at(0) if is_streamed and number == 0 else None)
 
@@ -187,71 +176,85 @@ class _PlanBuilder:
         *,
         is_eager: bool = False,
         blocks: Mapping[int, Sequence[StreamBuffer]] | None = None,
-        has_leads: bool = True,
     ) -> None:
         """Choose the aliases of the groups, size all buffers, and compute the lower bound.
 
-        A tensor is stored in its host in three cases: both would be stored whole; with `is_eager`,
-        only the host is stored whole and a stage produces the tensor; or both share a ring buffer.
-
-        aliases: candidates, by tensor.
-        is_eager: whether a tensor that would be kept in line buffers may be stored in a whole host.
-        blocks: additional memory of groups.
-        has_leads: whether results may overlap dead rows.
+        aliases, is_eager: as in `_chosen_aliases`.
+        blocks: additional memory of groups, as in `plan_with_blocks`; results then overlap no inputs.
         """
         self._blocks = blocks or {}
-        self._layer_order = layer_order
-        self._table = table
-        self._groups = groups
-        lives = lifetimes(layer_order, groups)
-        hosts = set(lives)
-        sizes = {name: table.arena_bytes(name) for name in lives}
-        if is_eager:
-            lives |= lives_of_lines(groups, {alias.tensor for alias in aliases.values()} - hosts)
-        inside = {
-            name: alias for name, alias in aliases.items() if name in lives and alias.host in hosts
-        }
-        lives = {name: life for name, life in lives.items() if name in hosts or name in inside}
-        sizes |= {name: table.row_bytes(name) for name in inside if name not in hosts}
-        self._aliases = without_costly_aliases(inside, lives, sizes)
-        self._whole = {
-            name: life for name, life in joint_lives(self._aliases, lives).items() if name in hosts
-        }
-        self._widest = max(table.bytes_of(name) for name in layer_order.layers)
-        left = [alias for name, alias in aliases.items() if name not in self._aliases]
-        self._kept = [self._kept_in(group, left) for group in groups]
+        self._layer_order, self._table, self._groups = layer_order, table, groups
+        self._aliases, self._whole = self._chosen_aliases(aliases, is_eager=is_eager)
+        self._widest = max(
+            table.bytes_of(name) for name in layer_order.layers
+        )  # bytes of an element
+        ring_aliases = [alias for name, alias in aliases.items() if name not in self._aliases]
+        self._kept = [self._kept_in(group, ring_aliases) for group in groups]
         self._buffers = tuple(self._sized())
         self._inner = [buffer for buffer in self._buffers if buffer.kind is not Kind.EXTERNAL]
-        leads = leads_of(layer_order, table, groups, whole=self._whole, aliases=self._aliases)
-        self._leads = dict(leads) if has_leads else {}
+        self._leads: Leads = {}
+        if blocks is None:
+            leads = leads_of(layer_order, table, groups, whole=self._whole, aliases=self._aliases)
+            self._leads = dict(leads)
         self.lower_bound = arena_lower_bound(groups, self._inner, self._leads)
+
+    def _chosen_aliases(
+        self, candidates: Mapping[str, Alias], *, is_eager: bool
+    ) -> tuple[dict[str, Alias], dict[str, Lifetime]]:
+        """Return the aliases inside whole hosts, and the lifetimes of the tensors stored by themselves.
+
+        A tensor is stored in its host if both would be stored whole; with `is_eager` also if only the
+        host would be stored whole, and the tensor in a line buffer. (Tensors in line buffers may
+        also share a ring buffer: `_kept_in`.)
+        """
+        whole = lifetimes(self._layer_order, self._groups)
+        lives = dict(whole)
+        if is_eager:
+            lives |= {
+                result: (number, number + 1)
+                for number, group in enumerate(self._groups)
+                for result in group.row_bytes
+                if result in candidates and result not in whole
+            }
+        inside = {
+            name: alias
+            for name, alias in candidates.items()
+            if name in lives and alias.host in whole
+        }
+        lives = {name: life for name, life in lives.items() if name in whole or name in inside}
+        sizes = {
+            name: self._table.arena_bytes(name) if name in whole else self._table.row_bytes(name)
+            for name in lives
+        }
+        aliases = without_costly_aliases(inside, lives, sizes)
+        joint = joint_lives(aliases, lives)
+        return aliases, {name: life for name, life in joint.items() if name in whole}
 
     @property
     def aliases(self) -> tuple[Alias, ...]:
         """The tensors that are stored inside host tensors."""
-        in_rings = (aliases for _, rings in self._kept for _, aliases in rings.values())
+        in_rings = (aliases for *_, rings in self._kept for _, aliases in rings.values())
         return (*self._aliases.values(), *chain.from_iterable(in_rings))
 
-    def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
-        """Return the plan, with the offsets of the argument, or else with searched offsets."""
-        buffers, inside = self._buffers, self._inner
-        offsets = known
+    def plan(self, offsets: Mapping[str, int] | None) -> StreamingPlan:
+        """Return the plan. offsets: of each tensor in the arena, if they are fixed."""
+        inner = self._inner
         if offsets is None:
-            least = self.lower_bound
-            offsets = stream_offsets(inside, self._alignment, self._leads, enough=least)
-        arena = max((offsets.get(buffer.name, 0) + buffer.size for buffer in inside), default=0)
-        offsets = {**offsets, **external_offsets(arena, buffers)}
+            offsets = stream_offsets(inner, self._alignment, self._leads, enough=self.lower_bound)
+        # Buffers without a fixed offset have no bytes.
+        arena = max((offsets.get(buffer.name, 0) + buffer.size for buffer in inner), default=0)
+        offsets = {**offsets, **external_offsets(arena, self._buffers)}
         blocks = {self._block_name(number): block for number, block in self._blocks.items()}
-        done = tuple(
+        placed = tuple(
             replace(part, offset=offsets.get(buffer.name, 0) + part.offset)
-            for buffer in buffers
+            for buffer in self._buffers
             for part in blocks.get(buffer.name, (buffer,))
         )
         return StreamingPlan(
             network=self._layer_order.network.name,
             element_bytes=self._table.element_bytes,
             groups=tuple(group.planned() for group in self._groups),
-            buffers=done,
+            buffers=placed,
             arena_bytes=arena,
             multiply_accumulates=sum(
                 geometry.work for group in self._groups for geometry in group.stages
@@ -279,6 +282,7 @@ class _PlanBuilder:
         return f"{self._groups[group].result} block"
 
     def _alignment(self, buffer: StreamBuffer) -> int:
+        """Bytes of which the offset of a buffer is a multiple."""
         if buffer.kind is Kind.SCRATCH:
             return max(map(self._alignment_of_part, self._blocks[buffer.begin]))
         if buffer.kind is Kind.ACCUMULATORS:
@@ -292,31 +296,37 @@ class _PlanBuilder:
         layer = self._layer_order.network.layer(part.tensor)
         return self._table.bytes_of(layer.inputs[0] if part.kind is Kind.SCRATCH else layer.name)
 
-    def _kept_in(self, group: GroupGeometry, aliases: Collection[Alias]) -> tuple[KeptRows, Rings]:
-        """Return the retained rows of a group, including rows of rings, and the shared ring buffers."""
+    def _kept_in(
+        self, group: GroupGeometry, aliases: Collection[Alias]
+    ) -> tuple[dict[str, int], int, Rings]:
+        """Return the rows of each line and ring buffer of a group, its staging bytes, and its rings.
+
+        aliases: candidates for shared ring buffers.
+        """
         keeping = {
             firing.result: Keeping.WHOLE
             if firing.result in self._whole or firing.result in self._aliases
             else Keeping.LINE
             for firing in group.firings
         }
-        lines, passing = group.kept(keeping)
+        lines, transient = group.kept(keeping)
         rings = rings_of(self._layer_order.network, group.firings, aliases, lines, group.row_bytes)
-        for host, (_, inside) in rings.items():
-            keeping |= dict.fromkeys((host, *(alias.tensor for alias in inside)), Keeping.WHOLE)
-        if rings:
-            lines, passing = group.kept(keeping)
-        return (lines | {host: rows for host, (rows, _) in rings.items()}, passing), rings
+        if rings:  # rows go directly into a ring, and are never staged
+            for host, (_, inside) in rings.items():
+                keeping |= dict.fromkeys((host, *(alias.tensor for alias in inside)), Keeping.WHOLE)
+            lines, transient = group.kept(keeping)
+        rows_of_rings = {host: rows for host, (rows, _) in rings.items()}
+        staging = -(-max(transient) // self._widest) * self._widest
+        return lines | rows_of_rings, staging, rings
 
     def _inside(self, group: GroupGeometry, number: int) -> Iterator[StreamBuffer]:
-        """Line buffers, accumulators and staging buffer of a group."""
-        (lines, passing), _ = self._kept[number]
+        """Line buffers, accumulators, staging buffer and block of a group."""
+        lines, staging, _ = self._kept[number]
         for tensor, rows in lines.items():
             size = rows * self._table.row_bytes(tensor)
             yield StreamBuffer.of_group(Kind.LINE, tensor, number, rows=rows, size=size)
         yield from group.accumulators(number)
-        size = -(-max(passing) // self._widest) * self._widest
-        yield StreamBuffer.of_group(Kind.STAGING, group.result, number, size=size)
+        yield StreamBuffer.of_group(Kind.STAGING, group.result, number, size=staging)
         if number in self._blocks:
             size = max(part.offset + part.size for part in self._blocks[number])
             block = StreamBuffer.of_group(Kind.SCRATCH, group.result, number, size=size)
@@ -350,28 +360,29 @@ def leads_of(
     table: StageTable,
     groups: Sequence[GroupGeometry],
     *,
-    whole: Mapping[str, tuple[int, int]],
+    whole: Mapping[str, Lifetime],
     aliases: Mapping[str, Alias],
 ) -> Iterator[tuple[tuple[str, str], int]]:
     """Yield the permitted overlaps of group results with tensors that are dead after these groups.
 
-    If several groups write or read rows of a tensor, the span of these groups counts as a single
-    producer or consumer.
+    Each is a pair of names (result, source) with its lead: minimum of source offset minus result
+    offset, in bytes. If several groups write rows of a result, or read rows of a source, all groups
+    from the first writer to the last reader count as a single group.
 
-    whole: for each whole tensor its first group and one past its last group.
+    whole: lifetime of each whole tensor.
     aliases: tensors that are stored in whole tensors.
     """
     hosts = {name: alias.host for name, alias in aliases.items()}
     inside = {name for name in whole if name not in table.outside}
     for name in sorted(inside - layer_order.results, key=list(whole).index):
         end = whole[name][1]
-        last = groups[end - 1]
+        last_group = groups[end - 1]
         read = {
             hosts.get(reading.tensor, reading.tensor)
-            for firing in last.firings
+            for firing in last_group.firings
             for reading in firing.readings
         }
-        result = hosts.get(last.result, last.result)
+        result = hosts.get(last_group.result, last_group.result)
         if name in read and result in inside and result != name:
             span = range(whole[result][0], end)
             lead = _lead_over(layer_order.network, table, groups, span, (result, name), aliases)
@@ -391,22 +402,27 @@ def _lead_over(
 
     The result is written while the groups read the source. When a firing has written the result up to
     byte w, and the first live byte of the source is d, both counted from the begin of their tensor,
-    the result may not reach that byte: the lead is at least w - d, for all firings. None if tensors
-    other than results of groups are written to the source or the result.
+    the result may not reach that byte: the lead is at least w - d, for all firings. None if the rows
+    do not tell this: a tensor inside one of the two covers a part of each row, or a stage other than
+    the last of its group writes to one of the two.
 
     span: numbers of the groups.
     ends: names of result and source.
     """
     result, source = ends
-    first_row = {result: 0, source: 0}  # in its host, of each tensor of whole rows in either
+    # Of the two, and of each tensor inside that covers whole rows: the first row of its host.
+    first_row = {result: 0, source: 0}
     hosts = {name: alias.host for name, alias in aliases.items()}
     for name, alias in aliases.items():
         inner, outer = (network.layer(tensor).shape for tensor in (name, alias.host))
         is_of_rows = inner.row_elements == outer.row_elements and inner.is_map == outer.is_map
         if alias.host in ends and is_of_rows:
             first_row[name] = alias.row
-    row, source_row = table.row_bytes(result), table.row_bytes(source)
-    lead, first_read_later = 0, table.height(source)  # rows of the source that later groups read
+    row_bytes, source_row_bytes = table.row_bytes(result), table.row_bytes(source)
+    lead, first_read_later = (
+        0,
+        table.height(source),
+    )  # first row of the source that later groups read
     for number in reversed(span):
         firings = [geometry.firings for geometry in groups[number].stages]
         last = firings[-1]
@@ -429,8 +445,9 @@ def _lead_over(
             names = {reading.tensor for reading in readings}
             for firing_number, made in enumerate(last.made[1:]):
                 live = [first_row[name] + dead_rows[name][firing_number] for name in names]
-                written = (first_row[last.result] + made) * row
-                lead = max(lead, written - min([first_read_later, *live]) * source_row)
+                written = (first_row[last.result] + made) * row_bytes
+                live_byte = min([first_read_later, *live]) * source_row_bytes
+                lead = max(lead, written - live_byte)
         read_first = (first_row[reading.tensor] + reading.first[0] for reading in readings)
         first_read_later = min([first_read_later, *read_first])
     return lead
@@ -447,7 +464,11 @@ def _needs_no_copy(network: Network, name: str, hosts: Mapping[str, str]) -> boo
 def arena_lower_bound(
     groups: Sequence[GroupGeometry], buffers: Sequence[StreamBuffer], leads: Leads
 ) -> int:
-    """Return a lower bound on the arena in bytes: maximum over groups of live bytes with overlaps."""
+    """Return a lower bound on the arena in bytes: maximum over groups of live bytes with overlaps.
+
+    An overlap saves the bytes by which the two buffers exceed their union. A buffer below several
+    others saves the sum, but at most its own size.
+    """
     size = {buffer.name: buffer.size for buffer in buffers}
     most = 0
     for number in range(len(groups)):
@@ -455,15 +476,15 @@ def arena_lower_bound(
         saved: dict[str, int] = {}
         for (below, above), lead in leads.items():
             if {below, above} <= alive:
-                both = max(size[below], lead + size[above])
-                less = max(0, size[below] + size[above] - both)
-                saved[below] = min(saved.get(below, 0) + less, size[below])
+                union = max(size[below], lead + size[above])
+                overlap = max(0, size[below] + size[above] - union)
+                saved[below] = min(saved.get(below, 0) + overlap, size[below])
         most = max(most, sum(size[name] for name in alive) - sum(saved.values()))
     return most
 
 
 Rings = dict[str, tuple[int, tuple[Alias, ...]]]
-"""Of the host of each shared ring buffer: its rows, and the other tensors in the ring."""
+"""Shared ring buffers: by the host, the rows of the ring and the other tensors in the ring."""
 
 
 def rings_of(
@@ -519,34 +540,34 @@ def _ring_rows(
 ) -> int:
     """Return the ring size in rows: maximum distance from first live row to last written row."""
     readers = _readers(network, firings, [Alias(host, host), *aliases])
-    fired, most = [0] * len(firings), 0
-    for place in order:
-        stage = firings[place]
-        if stage.result in readers:
-            made = stage.made[fired[place] + 1]
-            first = min(
-                (reading.first[fired[who]] for who, reading in readers[stage.result]), default=made
+    fired, most = [0] * len(firings), 0  # firings of each stage so far; rows
+    for stage in order:
+        result = firings[stage].result
+        if result in readers:
+            written = firings[stage].made[fired[stage] + 1]
+            first_live = min(
+                (needs.first[fired[reader]] for reader, needs in readers[result]), default=written
             )
-            most = max(most, made - first)
-        fired[place] += 1
+            most = max(most, written - first_live)
+        fired[stage] += 1
     return most
 
 
 def _readers(
     network: Network, firings: Sequence[StageFirings], aliases: Sequence[Alias]
 ) -> dict[str, list[tuple[int, RowNeeds]]]:
-    """Return the consumers of each tensor of a ring, including consumers of the same bytes by alias."""
-    readings: dict[str, list[tuple[int, RowNeeds]]] = {alias.tensor: [] for alias in aliases}
-    for place, stage in enumerate(firings):
-        for reading in stage.readings:
-            if reading.tensor in readings:
-                readings[reading.tensor].append((place, reading))
+    """Return the readers of the bytes of each tensor of a ring: number of the stage, and row needs."""
+    needs_of: dict[str, list[tuple[int, RowNeeds]]] = {alias.tensor: [] for alias in aliases}
+    for number, stage in enumerate(firings):
+        for needs in stage.readings:
+            if needs.tensor in needs_of:
+                needs_of[needs.tensor].append((number, needs))
     return {
         written.tensor: [
-            reading
+            reader
             for alias in aliases
             if _overlap(network, written, alias)
-            for reading in readings[alias.tensor]
+            for reader in needs_of[alias.tensor]
         ]
         for written in aliases
     }
@@ -566,49 +587,38 @@ def _overlap(network: Network, one: Alias, other: Alias) -> bool:
 
 def lifetimes(
     layer_order: TopologicalOrder, groups: Sequence[GroupGeometry]
-) -> dict[str, tuple[int, int]]:
+) -> dict[str, Lifetime]:
     """Return the lifetime of each whole tensor: its first group and one past its last group.
 
     Example: a tensor that group 0 produces and group 1 consumes has the lifetime (0, 2). A result
     of the network is live until after the last group.
     """
-    begin: dict[str, int] = {}
-    first = groups[0]
-    # the input, if it is never stored whole
-    passing = first.streamed_input if first.stages else None
-    made = {
+    writers = {
         geometry.firings.result: number
         for number, group in enumerate(groups)
         for geometry in group.stages
     }
-    for name in (layer_order.at(0), *layer_order.others):
-        if name not in made and name != passing:  # else a stage of its own brings it
-            begin[name] = 0
-    end: dict[str, int] = {}
-    for number, group in enumerate(groups):
-        for geometry in group.stages:
-            for reading in geometry.firings.readings:
-                if made.get(reading.tensor, -1) != number:
-                    end[reading.tensor] = number + 1
-    for name, number in made.items():
-        is_last = name == groups[number].result
-        if name in end or name in layer_order.results or is_last:
-            begin[name] = number
-    last = len(groups)
-    return {
-        name: (number, last if name in layer_order.results else end.get(name, number + 1))
-        for name, number in begin.items()
-        if name != passing
-    }
-
-
-def lives_of_lines(
-    groups: Sequence[GroupGeometry], names: Collection[str]
-) -> dict[str, tuple[int, int]]:
-    """Return the lifetimes of the tensors in `names` that a group both produces and consumes."""
-    return {
-        geometry.firings.result: (number, number + 1)
+    ends = {
+        reading.tensor: number + 1
         for number, group in enumerate(groups)
         for geometry in group.stages
-        if geometry.firings.result in names
+        for reading in geometry.firings.readings
+        if writers.get(reading.tensor) != number
+    }
+    # An input whose rows a group reads as they arrive is never stored whole.
+    passing = groups[0].streamed_input if groups[0].stages else None
+    begins = {
+        name: 0
+        for name in (layer_order.at(0), *layer_order.others)
+        if name not in writers and name != passing
+    }
+    for name, number in writers.items():
+        if name in ends or name in layer_order.results or name == groups[number].result:
+            begins[name] = number
+    return {
+        name: (
+            begin,
+            len(groups) if name in layer_order.results else ends.get(name, begin + 1),
+        )
+        for name, begin in begins.items()
     }
