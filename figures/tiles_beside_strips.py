@@ -20,7 +20,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from figures.fit_networks import Subject, network_of
 from figures.msf_cnn import MODELS
 from figures.msf_cnn import SUBJECTS as CHAINS
-from planners.memory.labels import front
+from planners.memory.labels import PlanFront
 from planners.memory.line_buffers import Keeping, kept_places, least_lead
 from planners.memory.moves import GroupMove, GroupMoves, JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
@@ -204,7 +204,9 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
 
 def most_bytes(layer_order: TopologicalOrder, table: StageTable) -> int:
     """Bytes with which each network can be worked by lines alone."""
-    plans = front(MinimumMacsMoves(layer_order, table), ANY, is_streamed=False, labels=LABELS).plans
+    plans = PlanFront(
+        MinimumMacsMoves(layer_order, table), ANY, is_streamed=False, labels=LABELS
+    ).plans
     return min(memory for memory, _, _ in plans)
 
 
@@ -212,8 +214,9 @@ def points(
     moves: GroupMoves, limit: int, labels: int, tiles: Tiles | None
 ) -> Sequence[tuple[int, int, tuple[JoinedMoves, ...]]]:
     """Return the plans of a search, within the bytes that lines need."""
-    others = None if tiles is None else tiles.behind
-    return front(moves, limit, is_streamed=False, labels=labels, others=others).plans
+    separators = range(len(moves.layer_order.separators))
+    others = None if tiles is None else {begin: tiles.behind(begin) for begin in separators}
+    return PlanFront(moves, limit, is_streamed=False, labels=labels, others=others).plans
 
 
 def _least(plans: Sequence[tuple[int, int, tuple[JoinedMoves, ...]]], work: int) -> int:

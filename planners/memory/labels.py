@@ -5,12 +5,16 @@ group is the sum of the whole tensors live during it, its line buffers, and its 
 the peak of a plan is the maximum over its groups. Within a group, line buffers and MACs add up; of the
 staging buffers only the largest counts.
 
-A label is a partial group from one separator of the execution order: bytes of line buffers, staging
-bytes, MACs. Labels are extended by one move at a time. Of the labels that reach the same separator
-with the same row block, the search prunes labels that another label dominates in all three numbers.
-Example: of (lines 400, staging 100, MACs 9000), (300, 200, 9000) and (400, 150, 9500), all after
-separator 3, the third is dominated by the first; the first two remain. Labels are stored as arrays, and
-all moves after a separator extend all its labels in one operation.
+There are two levels. From each separator (a position of the execution order at which a single tensor
+connects earlier and later layers), GroupLabels searches the groups that begin there; PlanFront chains
+these groups to plans.
+
+A label is a partial group from one separator: bytes of line buffers, staging bytes, MACs. A move
+extends a label by the stages up to a later separator. A label is in a state: the separator reached, and
+the rows of that tensor that each firing produces. Of the labels of a state, the search prunes labels
+that another label dominates in all three numbers. Example: of (lines 400, staging 100, MACs 9000),
+(300, 200, 9000) and (400, 150, 9500) in one state, the third is dominated by the first; the first two
+remain. Labels are stored as arrays, and all moves of a state extend all its labels in one operation.
 
 If the input arrives row by row, the first group either consumes its rows as they arrive, or the input
 is collected first; in the second case all plans of a resident input follow. The search is exact over
@@ -20,7 +24,7 @@ the moves of moves.GroupMoves, unless the number of labels for each state is lim
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -45,36 +49,11 @@ WIDTHS = (12, 100, ALL)  # limits on the labels of a state, for successive searc
 ANY_WORK = 2**60  # a limit on MACs that no plan reaches
 
 # Effort of the search in microseconds of a typical machine, by least squares over the built-in models.
-PLACE_EFFORT = 20  # to extend the labels of a state
+STATE_EFFORT = 20  # to extend the labels of a state
 STAGE_EFFORT = 30  # to compute the bytes that a move retains, for each of its stages
 PLANS_EFFORT = 22  # to append a group to a plan, and to compare the plan with other plans
 LABELS = 3  # labels compared in a microsecond
 EXTENSIONS = 270  # pairs of a label and a move that are computed in a microsecond
-
-
-OtherGroups = Callable[[int], Mapping[int, Sequence[Candidate]]]
-
-
-def front(
-    moves: GroupMoves,
-    limit: int,
-    *,
-    is_streamed: bool,
-    most_work: int = ANY_WORK,
-    labels: int = ALL,
-    others: OtherGroups | None = None,
-    budget: Budget = None,
-) -> PlanFront:
-    """Return the undominated plans within a limit.
-
-    is_streamed: whether the input arrives row by row. most_work: limit on the MACs of a plan.
-    labels: limit on the labels of a state. others: further groups after a separator, by their end,
-    that are not built from moves. budget: ends the search with GaveUp.
-    """
-    limits = limit, most_work, labels
-    plan_front = PlanFront(moves, limits, stop_of(budget), others, is_streamed=is_streamed)
-    plan_front.search()
-    return plan_front
 
 
 class PlanFront:
@@ -90,46 +69,58 @@ class PlanFront:
     def __init__(
         self,
         moves: GroupMoves,
-        limits: tuple[int, int, int],
-        stop: Stop,
-        others: OtherGroups | None,
+        limit: int,
         *,
         is_streamed: bool,
+        most_work: int = ANY_WORK,
+        labels: int = ALL,
+        others: Mapping[int, Mapping[int, Sequence[Candidate]]] | None = None,
+        budget: Budget = None,
     ) -> None:
-        """Set the limits: bytes of a plan, MACs of a plan, and labels of a state."""
-        self._moves = moves
-        self._memory, self._most_work, self._most_labels = limits
-        self._is_streamed = is_streamed
-        self._stop = stop
-        self._others = others
-        last = len(moves.layer_order.separators)
-        self.plans: list[tuple[int, int, tuple[JoinedMoves, ...]]] = []
-        self.is_complete = True
-        self.chains = PlacedChains(tuple(moves.whole_bytes(cut) for cut in range(last)), {})
+        """Search the undominated plans of at most `limit` bytes.
 
-    def search(self) -> None:
-        """Set the plans from the first separator to the last."""
-        last = len(self._moves.layer_order.separators) - 1
+        is_streamed: whether the input arrives row by row.
+        most_work: limit on the MACs of a plan.
+        labels: limit on the labels of a state.
+        others: further groups, which are not built from moves, by the separators of begin and end.
+        budget: ends the search with GaveUp.
+        """
+        self._moves, self._others = moves, others or {}
+        self._memory, self._most_work, self._most_labels = limit, most_work, labels
+        self._is_streamed = is_streamed
+        self._stop = stop_of(budget)
+        separators = range(len(moves.layer_order.separators))
+        self.is_complete = True
+        self.chains = PlacedChains(tuple(map(moves.whole_bytes, separators)), {})
+        self.plans = self._search(separators[-1])
+
+    def _search(self, last: int) -> list[tuple[int, int, tuple[JoinedMoves, ...]]]:
+        """Return the plans from the first separator to the last."""
         chains = self._initial_chains()
         for cut in range(last):
             self._stop.look()
-            for is_streamed, alike in self._to_extend(chains, cut):
-                least = min(work for labels in alike for _, (work,), _ in labels.at(cut))
-                groups = self._groups(cut, self._most_work - least, is_streamed=is_streamed)
+            for is_streamed, extended_chains in self._to_extend(chains, cut):
+                least_work = min(
+                    work for labels in extended_chains for _, (work,), _ in labels.at(cut)
+                )
+                groups = self._groups(cut, self._most_work - least_work, is_streamed=is_streamed)
                 self.chains.groups[cut, is_streamed] = groups
                 for end, end_groups in groups.items():
                     links = [(memory, (work,), moves) for (memory, work, *_), moves in end_groups]
-                    for labels in alike:
+                    for labels in extended_chains:
                         self._stop.spend(PLANS_EFFORT * len(labels.at(cut)) * len(links))
                         labels.extend(cut, end, links)
-        self.plans = [
+        return [
             (memory, work, groups)
             for labels in chains
             for memory, (work,), groups in labels.at(last)
         ]
 
     def _initial_chains(self) -> list[ChainLabels[JoinedMoves]]:
-        """The plans to the first separator: the empty plan, and a plan that collects the input."""
+        """The plans to the first separator: the empty plan, and a plan that collects the input.
+
+        Each is extended to a Pareto front of its own.
+        """
         chains = [ChainLabels[JoinedMoves]((0, (0,), ()))]
         collected = self._moves.whole_bytes(0)
         if self._is_streamed and collected <= self._memory:
@@ -147,9 +138,14 @@ class PlanFront:
         if reached:
             yield False, reached
 
-    def _groups(self, begin: int, work: int, *, is_streamed: bool) -> dict[int, list[Candidate]]:
-        """The undominated groups after a separator, by their end."""
-        limits = self._memory, work, self._most_labels
+    def _groups(
+        self, begin: int, most_work: int, *, is_streamed: bool
+    ) -> dict[int, list[Candidate]]:
+        """The undominated groups after a separator, by their end.
+
+        most_work: limit on the MACs from the begin of the group to the end of the network.
+        """
+        limits = self._memory, most_work, self._most_labels
         search = GroupLabels(self._moves, begin, limits, self._stop, is_streamed=is_streamed)
         labels_by_end: dict[int, list[Array]] = defaultdict(list)
         for end, labels in search.ends():
@@ -157,13 +153,13 @@ class PlanFront:
         self.is_complete &= not search.has_left_out
         groups = {
             end: self._undominated_groups(
-                search, (begin, end), labels_of_end, is_streamed=is_streamed
+                search, (begin, end), np.concatenate(labels, axis=1), is_streamed=is_streamed
             )
-            for end, labels_of_end in labels_by_end.items()
+            for end, labels in labels_by_end.items()
         }
         if not is_streamed:
             groups.setdefault(begin + 1, []).extend(self._layer_by_layer(begin))
-            for end, end_groups in (self._others(begin) if self._others else {}).items():
+            for end, end_groups in self._others.get(begin, {}).items():
                 fitting = [group for group in end_groups if group[0][0] <= self._memory]
                 groups.setdefault(end, []).extend(fitting)
         return groups
@@ -177,35 +173,37 @@ class PlanFront:
         return [((peak, work, 0, 0, 0), (move,))]
 
     def _undominated_groups(
-        self, search: GroupLabels, ends: tuple[int, int], found: list[Array], *, is_streamed: bool
+        self, search: GroupLabels, ends: tuple[int, int], labels: Array, *, is_streamed: bool
     ) -> list[Candidate]:
-        """The undominated groups, each with its exact bytes.
+        """The undominated groups between two separators, each with its exact bytes.
 
         The bytes of a label count the tensors at both ends as if they overlapped completely, so they
         are a lower bound on the exact bytes, which follow from the moves. In order of MACs, only labels
         whose lower bound is below the exact bytes of all groups so far are examined.
+
+        labels: peaks of the groups, as `GroupLabels.ends` yields them.
         """
         begin, end = ends
-        labels = np.concatenate(found, axis=1)
         order = np.lexsort((labels[LINES], labels[MACS]))
         lower_bounds = labels[LINES, order]
         kept: list[Candidate] = []
         source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         larger = max(source, result)
         counted = result if is_streamed else larger  # bytes of the ends in a label
-        place, least = 0, self._memory + 1
-        while place < len(order):
-            number, lower_bound = int(order[place]), int(lower_bounds[place])
+        position, least = 0, self._memory + 1
+        while position < len(order):
+            number, lower_bound = int(order[position]), int(lower_bounds[position])
             moves = search.moves_of(labels, number)
             lead = 0 if is_streamed else self._lead(begin, end, moves)
             exact = lower_bound - larger + max(source + min(lead, result), larger)
             if exact < least:
-                pool, work = int(labels[STAGING, number]), int(labels[MACS, number])
-                kept.append(((exact, work, lower_bound - pool - counted, pool, lead), moves))
+                staging, work = int(labels[STAGING, number]), int(labels[MACS, number])
+                lines = lower_bound - staging - counted
+                kept.append(((exact, work, lines, staging, lead), moves))
                 least = exact
-            place += 1
-            smaller = lower_bounds[place:] < least
-            place = place + int(smaller.argmax()) if smaller.any() else len(order)
+            position += 1
+            smaller = lower_bounds[position:] < least
+            position = position + int(smaller.argmax()) if smaller.any() else len(order)
         return kept
 
     def _lead(self, begin: int, end: int, moves: JoinedMoves) -> int:
@@ -220,9 +218,9 @@ class PlanFront:
         return least_lead(paces, table.row_bytes(source), table.row_bytes(layer_order.at(end)))
 
 
-# Rows of an array with a label of one state in each column: bytes of line buffers, with the result of
-# the last move; bytes of the largest staging buffer; multiply-accumulates; then the number of the state
-# that was extended, and the label and the move that were its pair.
+# An array of labels has a label in each column and these rows: bytes of line buffers; bytes of the
+# largest staging buffer; MACs; and, to trace a label back, the number of the extended state, the column
+# of the extended label in that state, and the index of the move.
 LINES, STAGING, MACS, BEFORE, LABEL, MOVE = range(6)
 
 
@@ -248,9 +246,10 @@ class GroupLabels:
         self._begin = begin
         source = 0 if is_streamed else moves.whole_bytes(begin)
         self._source = np.array(source, ranges.number_type(4 * source))
-        # Of each extended state: its labels, and the moves after its separator.
+        # A state is a separator, and the rows of a batch of its tensor.
+        # Of each extended state, by its number: its labels, and the moves after its separator.
         self._states: list[tuple[Array, MoveArrays]] = []
-        # The labels that reach a state, by its separator and the rows of a batch of its tensor.
+        # The labels that reach each state that is not yet extended, by separator and rows.
         self._open: dict[int, dict[int, list[Array]]] = defaultdict(lambda: defaultdict(list))
         first = np.zeros((6, 1), np.int64)
         first[LINES] = moves.carried_bytes(begin)
@@ -266,13 +265,14 @@ class GroupLabels:
         last = len(self._moves.layer_order.separators) - 1
         for cut in range(self._begin, last):
             for rows, labels in sorted(self._open.pop(cut, {}).items()):
-                yield from self._follow(cut, rows, self._pruned(labels))
+                yield from self._extended(cut, rows, self._pruned(labels))
 
-    def _follow(self, cut: int, rows: int, labels: Array) -> Iterator[tuple[int, Array]]:
+    def _extended(self, cut: int, rows: int, labels: Array) -> Iterator[tuple[int, Array]]:
+        """Extend the labels of a state (columns) by all moves (rows); yield ended groups, as `ends`."""
         computed = self._moves.computed
         choices = self._moves.arrays(cut, rows)
         self._stop.spend(
-            PLACE_EFFORT
+            STATE_EFFORT
             + STAGE_EFFORT * (self._moves.computed - computed)
             + labels.shape[1] * len(choices.moves) // EXTENSIONS
         )
@@ -283,21 +283,22 @@ class GroupLabels:
         self._states.append((labels, choices))
         lines = labels[LINES] + choices.lines[:, None]
         work = labels[MACS] + choices.work[:, None]
-        passing = np.maximum(labels[STAGING], choices.staging[:, None])
-        memory = lines + passing + np.maximum(self._source, choices.result)[:, None]
+        staging = np.maximum(labels[STAGING], choices.staging[:, None])
+        peak = lines + staging + np.maximum(self._source, choices.result)[:, None]
         is_cheap = work + choices.left[:, None] <= self._work
-        is_done = (memory <= self._memory) & is_cheap
-        yield from _by_target(choices.end, is_done, number, memory, passing, work)
-        passing = np.maximum(labels[STAGING], choices.staging_onward[:, None])
+        ends = (peak <= self._memory) & is_cheap
+        yield from _by_target(choices.end, ends, number, peak, staging, work)
+        staging = np.maximum(labels[STAGING], choices.staging_onward[:, None])
         last = len(self._moves.layer_order.separators) - 1
-        goes_on = is_cheap & (choices.end < last)[:, None]
-        goes_on &= self._source + lines + passing <= self._memory
-        for key, reached in _by_target(choices.key, goes_on, number, lines, passing, work):
+        continues = is_cheap & (choices.end < last)[:, None]
+        continues &= self._source + lines + staging <= self._memory
+        for key, reached in _by_target(choices.key, continues, number, lines, staging, work):
             end, batch = choices.keys[key]
             self._open[end][batch].append(reached)
 
-    def _pruned(self, found: list[Array]) -> Array:
-        labels = np.concatenate(found, axis=1)
+    def _pruned(self, arrays: list[Array]) -> Array:
+        """Return the undominated labels; beyond the limit, labels evenly spread over their bytes."""
+        labels = np.concatenate(arrays, axis=1)
         self._stop.spend(labels.shape[1] // LABELS)
         kept = undominated(labels[LINES], labels[STAGING], labels[MACS])
         if len(kept) > self._labels:
@@ -313,8 +314,6 @@ class GroupLabels:
         while True:
             labels_before, choices = self._states[int(labels[BEFORE, number])]
             moves.append(choices.moves[int(labels[MOVE, number])])
-            if len(moves) > 1 and moves[-1].begin >= moves[-2].begin:
-                raise AssertionError("labels lead in a circle")
             number, labels = int(labels[LABEL, number]), labels_before
             if moves[-1].begin == self._begin:
                 return tuple(reversed(moves))
@@ -323,10 +322,11 @@ class GroupLabels:
 def _by_target(
     target: Array, wanted: Array, state: int, *sums: Array
 ) -> Iterator[tuple[int, Array]]:
-    """Yield the labels of a state (columns) that moves (rows) extend as wanted, by their target.
+    """Yield the wanted pairs of a move (row) and an extended label (column) as labels, by target.
 
-    target: of each move, not falling. state: number of the state. sums: bytes of line buffers, staging
-    bytes and MACs of each pair.
+    target: of each move, in ascending order: the separator or the state that the move reaches.
+    state: number of the extended state.
+    sums: LINES, STAGING and MACS of each pair.
     """
     move, label = np.nonzero(wanted)
     if not len(move):

@@ -27,7 +27,7 @@ from csdf.time_limit import ENDS, Budget, stop_of
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.memory.answer import EXTERNAL, ROWS
 from planners.memory.build import bounded_plan
-from planners.memory.labels import front
+from planners.memory.labels import PlanFront
 from planners.memory.line_buffers import Keeping, kept_places
 from planners.memory.moves import GroupMove, GroupMoves, JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
@@ -221,8 +221,8 @@ def row_by_row(
     if is_searched:
         limit, stop = plan.arena_bytes, stop_of(budget)
         with suppress(*ENDS):
-            front_found = front(moves, limit, is_streamed=is_single, labels=LABELS, budget=stop)
-            for _, _, chain in front_found.plans:
+            front = PlanFront(moves, limit, is_streamed=is_single, labels=LABELS, budget=stop)
+            for _, _, chain in front.plans:
                 bounded = bounded_plan(layer_order, table, chain, is_streamed=is_single)
                 plan, least = min((plan, least), bounded, key=lambda pair: pair[0].arena_bytes)
     return BoundedPlan(plan, least, separate)

@@ -37,7 +37,7 @@ from planners.memory.answer import (
     FitMethod,
 )
 from planners.memory.build import smaller_plan
-from planners.memory.labels import ANY_WORK, OtherGroups, front
+from planners.memory.labels import ANY_WORK, PlanFront
 from planners.memory.line_buffers import firings_before_last, least_lead, pace_of
 from planners.memory.moves import (
     WHOLE,
@@ -171,7 +171,7 @@ class PlanSearch:
         try:
             for method in front_methods:
                 for space in moves:
-                    plan_front = front(
+                    plan_front = PlanFront(
                         space,
                         method.ram_bytes - 1,
                         is_streamed=self._is_streamed,
@@ -220,18 +220,16 @@ class PlanSearch:
     def _search(self) -> None:
         """Search line buffers first and then strips, with a growing number of labels for each state."""
         moves = MinimumMacsMoves(self._layer_order, self._table)
-        heads = HeadGroups(moves)
+        heads = _Heads(moves).groups()
         most = min(method.ram_bytes for method in self.methods)
         self._add_front(LINES, FewMoves(self._layer_order, self._table), most, self._widths[0])
         for labels in self._widths:
             most = min(method.ram_bytes for method in self.methods if method.name in PLAIN)
             is_complete = self._add_front(LINES, moves, most, labels)
-            lowest = min(
-                method.mac_ratio for method in self.methods
-            )  # 1, or 0 where nothing multiplies
-            fewest = [method for method in self.methods if method.mac_ratio == lowest]
-            least = min(method.ram_bytes for method in fewest)
-            if self._is_within_ram(fewest):
+            lowest = min(method.mac_ratio for method in self.methods)  # 1; 0 without MACs
+            fewest_macs = [method for method in self.methods if method.mac_ratio == lowest]
+            least = min(method.ram_bytes for method in fewest_macs)
+            if self._is_within_ram(fewest_macs):
                 return
             if heads:
                 is_complete &= self._add_front(LINES, moves, most, labels, heads)
@@ -261,10 +259,13 @@ class PlanSearch:
         moves: GroupMoves,
         limit: int,
         labels: int,
-        others: OtherGroups | None = None,
+        others: HeadGroups | None = None,
     ) -> bool:
-        """Add the new plans of a Pareto front; return whether the front is complete."""
-        plan_front = front(
+        """Add the new plans of a Pareto front; return whether the front is complete.
+
+        limit: bytes of a plan, as counted by the search. labels, others: as in PlanFront.
+        """
+        plan_front = PlanFront(
             moves,
             limit,
             is_streamed=self._is_streamed,
@@ -469,32 +470,34 @@ class FewMoves(MinimumMacsMoves):
     most_partitions = 1
 
 
-class HeadGroups:
-    """Generator of groups that compute attention head by head, with separate keys and values."""
+HeadGroups = dict[int, dict[int, list[Candidate]]]
+"""Groups that compute attention head by head, by the separators where they begin and end."""
+
+
+class _Heads:
+    """Generator of the HeadGroups of a network, with separate keys and values for each head."""
 
     def __init__(self, moves: GroupMoves) -> None:
         """Set the moves of the network, which do not include groups by heads."""
         self._moves, self._layer_order, self._table = moves, moves.layer_order, moves.table
+
+    def groups(self) -> HeadGroups:
+        """Return the groups: from each separator to the next attention, if heads are computable."""
         layer_order = self._layer_order
-        self._known: dict[int, dict[int, list[Candidate]]] = {}
         operators = (layer_order.network.layer(name).operator for name in layer_order.layers)
-        places = [
-            number for number, operator in enumerate(operators) if operator.attention is not None
+        attentions = [
+            position
+            for position, operator in enumerate(operators)
+            if operator.attention is not None
         ]
-        for begin, place in enumerate(layer_order.separators):
-            product = next((later for later in places if later > place), None)
-            if product is not None:
-                end = bisect_left(layer_order.separators, product)
+        groups: HeadGroups = {}
+        for begin, separator in enumerate(layer_order.separators):
+            attention = next((later for later in attentions if later > separator), None)
+            if attention is not None:
+                end = bisect_left(layer_order.separators, attention)
                 group = self._by_heads(begin, end)
-                self._known |= {} if group is None else {begin: {end: [group]}}
-
-    def __bool__(self) -> bool:
-        """Whether the network has an attention block whose heads can be computed sequentially."""
-        return bool(self._known)
-
-    def __call__(self, begin: int) -> dict[int, list[Candidate]]:
-        """Return the groups after a separator, by the separator that ends them."""
-        return self._known.get(begin, {})
+                groups |= {} if group is None else {begin: {end: [group]}}
+        return groups
 
     def _by_heads(self, begin: int, end: int) -> Candidate | None:
         """Return the groups between two separators around attention: each head, then the rest.

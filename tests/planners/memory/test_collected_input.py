@@ -14,7 +14,7 @@ from csdf.cli.main import main
 from csdf.errors import UnreadableFile
 from planners.memory.answer import RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS
 from planners.memory.fit import fit
-from planners.memory.labels import front
+from planners.memory.labels import PlanFront
 from planners.memory.loaded_plan import fit_of
 from planners.plan.carried_out import require_carried_out
 from planners.plan.text import format_plans, parse_plans
@@ -39,7 +39,7 @@ def collected_way(network):
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_are_counted_with_no_more_than_a_resident_input_at_any_work(seed):
     moves = twice_space(gated_network(seed), element_bytes=1)
-    resident, rows = (front(moves, 10**9, is_streamed=one).plans for one in (False, True))
+    resident, rows = (PlanFront(moves, 10**9, is_streamed=one).plans for one in (False, True))
     for most, work, _ in resident:
         assert min(memory for memory, macs, _ in rows if macs <= work) <= most
 

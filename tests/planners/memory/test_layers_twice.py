@@ -11,7 +11,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
 from planners.memory.answer import LINES, SEARCHED, STRIPS, TWICE, WHOLE_LAYERS
 from planners.memory.fit import fit
-from planners.memory.labels import front
+from planners.memory.labels import PlanFront
 from planners.memory.moves import WHOLE
 from planners.memory.order import topological_order
 from planners.memory.search import RecomputingMoves
@@ -66,7 +66,7 @@ def test_a_network_with_layers_twice_computes_what_it_did(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_the_front_with_layers_twice_is_that_of_all_groups_and_moves(seed):
     moves = twice_space(gated_network(seed, blocks=1), element_bytes=1)
-    found = front(moves, 10**9, is_streamed=False).plans
+    found = PlanFront(moves, 10**9, is_streamed=False).plans
     wanted = every_plan(moves, is_streamed=False)
     assert [plan[:2] for plan in found] == improved(wanted)
 

@@ -10,7 +10,7 @@ from cnn2csdf.weights import Model
 from csdf.time_limit import Stop
 from planners.memory.answer import ROWS
 from planners.memory.fit import fit
-from planners.memory.labels import ANY_WORK, front
+from planners.memory.labels import ANY_WORK, PlanFront
 from planners.memory.placed_chains import PlacedChains
 from tests.planners.memory.plain import plan_of
 from tests.planners.memory.streamed import space
@@ -102,7 +102,7 @@ def test_where_the_counted_plan_leaves_gaps_another_chain_is_placed_in_its_bytes
     text = "mobilenet_v1:width=1/4,resolution=96,classes=2"
     network = simplified(Model(network=from_catalogue(text))).network
     moves = space(network, element_bytes=1)
-    plans = front(moves, 10_000, is_streamed=True).plans
+    plans = PlanFront(moves, 10_000, is_streamed=True).plans
     counted, _, groups = min(plans, key=lambda plan: plan[0])
     plan = plan_of(moves.layer_order, moves.table, groups, is_streamed=True)
     assert plan.arena_bytes > counted

@@ -12,7 +12,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.operators import Activation, Convolution, Elementwise, GlobalPooling, Window
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.memory.labels import front
+from planners.memory.labels import PlanFront
 from planners.memory.line_buffers import Keeping, kept_rows, least_lead
 from planners.memory.moves import WHOLE
 from planners.plan.firing import firing_order, made_by_rows
@@ -126,7 +126,7 @@ def improved(points):
 @given(network=small_chains(), is_streamed=st.booleans(), parts=st.sampled_from([(), (2,)]))
 def test_the_front_is_that_of_all_groups_and_moves(network, is_streamed, parts):
     moves = space(network, element_bytes=1, parts=parts)
-    found = front(moves, 10**9, is_streamed=is_streamed).plans
+    found = PlanFront(moves, 10**9, is_streamed=is_streamed).plans
     # The least of two ways that end alike may be that of another overlap, so memory may be above.
     places = [True, False] if is_streamed else [False]  # an input of rows is collected or not
     wanted = [pair for one in places for pair in improved(every_plan(moves, is_streamed=one))]
@@ -138,7 +138,7 @@ def test_the_front_is_that_of_all_groups_and_moves(network, is_streamed, parts):
 def test_results_and_what_lies_inside_a_group_never_take_more_than_is_counted(network, is_streamed):
     moves = space(network, element_bytes=1)
     results = moves.layer_order.results
-    for memory, _, groups in front(moves, 10**9, is_streamed=is_streamed).plans:
+    for memory, _, groups in PlanFront(moves, 10**9, is_streamed=is_streamed).plans:
         plan = plan_of(moves.layer_order, moves.table, groups, is_streamed=is_streamed)
         for number in range(len(plan.groups)):
             alive = [one for one in plan.buffers if one.begin <= number < one.end]
@@ -205,7 +205,7 @@ def test_dead_rows_of_all_tensors_that_a_group_reads_follow_from_its_firings():
 
 def test_a_front_falls_in_work_as_memory_grows():
     network = simplified(Model(network=from_catalogue("person_detection"))).network
-    every = front(space(network, element_bytes=1), 13_000, is_streamed=True).plans
+    every = PlanFront(space(network, element_bytes=1), 13_000, is_streamed=True).plans
     found = [plan for plan in every if plan[2][0]]  # the others collect the input
     assert len(found) > 3
     assert all(one[0] < two[0] and one[1] > two[1] for one, two in pairwise(found))
