@@ -35,6 +35,18 @@ def parameter_shapes(layer: Layer, inputs: Sequence[Shape]) -> dict[str, Dims]:
     return roles
 
 
+def with_named_arrays(network: Network, layer: Layer) -> Layer:
+    """Return the layer with named arrays, which are stored once for the layer and its copies."""
+    roles = parameter_shapes(layer, network.input_shapes(layer))
+    return replace(layer, stored=tuple(named_array(layer, role) for role in roles))
+
+
+def named_array(layer: Layer, role: str) -> Stored:
+    """Return an array of a layer with a name."""
+    stored = layer.stored_as(role)
+    return replace(stored, name=stored.name or f"{layer.name} {role}")
+
+
 @public
 def layer_parameters(network: Network) -> Mapping[str, int]:
     """Return the number of parameters that each layer uses.

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import with_named_arrays
 from planners.plan.plan import Mode, Stage
 from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull, network_of
 from planners.rewrites.layer_copies import COLUMNS as COLUMNS_OF_MAP
@@ -27,7 +28,6 @@ from planners.rewrites.layer_copies import (
     LayerCopies,
     Rewritten,
     replaced_layers,
-    sharing,
     side_by_side,
 )
 
@@ -247,7 +247,9 @@ class _Tiling:
             operator = operator.with_window(replace(window, padding=padding))
         elif _enlargement(self._network, layer):
             operator = op.Resize(size=(layer.shape.height, end - first), function="nearest")
-        copied = replace(sharing(self._network, layer), operator=operator, inputs=tuple(sources))
+        copied = replace(
+            with_named_arrays(self._network, layer), operator=operator, inputs=tuple(sources)
+        )
         if self._added.shape_of(copied).dims != (*layer.shape.dims[:2], end - first):
             return None
         return self._added.add(copied, f"{layer.name}, columns {number}", Copy(layer.name))

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
+from cnn2csdf.parameters import multiply_accumulates, parameter_bytes, with_named_arrays
 from planners.rewrites.layer_copies import (
     CHANNELS,
     COLUMNS,
@@ -28,7 +28,6 @@ from planners.rewrites.layer_copies import (
     Rewritten,
     needed_for,
     replaced_layers,
-    sharing,
     side_by_side,
 )
 
@@ -110,7 +109,7 @@ def _by_groups(
                     slices.append(names[source])
             inputs = tuple(names[source] for source in layer.inputs)
             operator = layer.operator.of_one_group()
-            copy = replace(sharing(network, layer), operator=operator, inputs=inputs)
+            copy = replace(with_named_arrays(network, layer), operator=operator, inputs=inputs)
             names[name] = added.add(copy, f"{name}, {suffix}", Copy(name))
         spans.append((tuple(slices), tuple(names[name] for name in inside)))
     copies |= added.copies
@@ -234,7 +233,7 @@ class _Heads:
         inputs = tuple(names.get(source, source) for source in layer.inputs)
         origin = self._copies.get(name, Copy(name)).layer  # a group is a copy itself
         if name in self._before:
-            copy = replace(sharing(self._network, layer), inputs=inputs)
+            copy = replace(with_named_arrays(self._network, layer), inputs=inputs)
             return self._added.add(copy, f"{name} again", Copy(origin))
         axis = self._axes[name]
         parts = (step.of_head(axis, self._count) for step in (layer.operator, *layer.epilogue))

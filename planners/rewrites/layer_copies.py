@@ -15,10 +15,9 @@ from fractions import Fraction
 from typing import Generic, NamedTuple, TypeVar
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Stored
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import parameter_shapes
+from cnn2csdf.parameters import named_array, parameter_shapes, with_named_arrays
 from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array
 from csdf.names import free_name
@@ -96,7 +95,7 @@ class LayerCopies:
         whole_shapes = parameter_shapes(layer, self.network.input_shapes(layer))
         stored_arrays = []
         for role, dims in parameter_shapes(part, inputs).items():
-            array = named(layer.stored_as(role), layer)
+            array = named_array(layer, role)
             if dims != whole_shapes[role]:
                 array = replace(array, name=f"{array.name}, {suffix}")
                 types = array.quantization
@@ -138,7 +137,7 @@ def replaced_layers(
         if layer.name == before:
             layers += added
         if layer.name not in without:
-            layers.append(sharing(network, layer) if layer.name in shared else layer)
+            layers.append(with_named_arrays(network, layer) if layer.name in shared else layer)
     return tuple(layers)
 
 
@@ -155,17 +154,6 @@ def needed_for(network: Network, inside: Sequence[str], wanted: Collection[str])
         if name in needed:
             needed |= set(network.layer(name).inputs) & set(inside)
     return needed
-
-
-def sharing(network: Network, layer: Layer) -> Layer:
-    """Return the layer with named arrays, which are stored once for the layer and its copies."""
-    roles = parameter_shapes(layer, network.input_shapes(layer))
-    return replace(layer, stored=tuple(named(layer.stored_as(role), layer) for role in roles))
-
-
-def named(stored: Stored, layer: Layer) -> Stored:
-    """Return an array of a layer with a name."""
-    return replace(stored, name=stored.name or f"{layer.name} {stored.role}")
 
 
 def arrays_of(

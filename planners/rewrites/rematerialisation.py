@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import parameter_shapes
+from cnn2csdf.parameters import parameter_shapes, with_named_arrays
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from csdf.names import longer_name
@@ -29,7 +29,6 @@ from planners.rewrites.layer_copies import (
     arrays_of,
     needed_for,
     replaced_layers,
-    sharing,
 )
 
 MOST_AGAIN = 6  # layers in front of the sums
@@ -110,7 +109,7 @@ def _early_layers(
             layer = network.layer(name)
             early.append(
                 replace(
-                    sharing(network, layer),
+                    with_named_arrays(network, layer),
                     name=copy_of.get(name, name),
                     inputs=tuple(copy_of.get(source, source) for source in layer.inputs),
                 )
