@@ -1,6 +1,8 @@
 """Windows that slide as hops, and inputs as states."""
 
+from contextlib import suppress
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -38,7 +40,43 @@ def keyword_spotter(*, padding=0):
     return Model(network=found, weights=random_weights(found, 1))
 
 
-def in_integers():
+def random_padded(seed):
+    """Of real numbers: windows, sums, slices and joins, with any padding of the rows."""
+    source, network = Random(seed), NetworkBuilder("padded")
+    x = network.input((source.choice([1, 2]), ROWS, source.choice([1, 3])))
+    for _ in range(source.randint(1, 4)):
+        shape, size = network.shape(x), source.randint(2, 4)
+        ends = source.randrange(size), source.randrange(size)
+        stride = (source.choice([1, 1, 2]), 1)
+        window = Window(kernel=(size, 1), stride=stride, padding=(ends[0], 0, ends[1], 0))
+        same = op.Convolution(
+            filters=shape.channels, window=Window(kernel=(3, 1), padding=(1, 0, 1, 0))
+        )
+        if shape.rows < 6:
+            break
+        match source.choice(["window", "depthwise", "pool", "sum", "crop", "join"]):
+            case "window":
+                x = network.add(op.Convolution(filters=3, window=window), x)
+            case "depthwise":
+                one_each = {"filters": shape.channels, "groups": shape.channels}
+                x = network.add(op.Convolution(window=window, **one_each), x)
+            case "pool":
+                function = source.choice(["max", "average"])
+                x = network.add(op.Pooling(function=function, window=window), x)
+            case "sum":
+                x = network.add(op.Elementwise(function="add"), network.add(same, x), x)
+            case "crop":
+                x = network.add(op.Slice(axis=1, start=1, stop=shape.rows), x)
+            case "join":
+                x = network.add(op.Concatenation(axis=0), network.add(same, x), x)
+    if source.random() < 0.7:
+        x = network.add(op.GlobalPooling(function="average"), x)
+    network.output(x)
+    found = network.network()
+    return Model(network=found, weights=random_weights(found, seed))
+
+
+def in_integers(*, padding=0):
     """Of int8: a window of rows with a fully connected layer over all of them."""
     kinds = [
         Quantization(element=Element.INT8, scales=(0.05,), zero_point=zero) for zero in (3, -4)
@@ -49,7 +87,9 @@ def in_integers():
     x = network.input((2, ROWS, 1), quantization=kinds[0], **common)
     stored = (Stored(role="kernel", element=Element.INT8, quantization=kernel),)
     convolution = op.Convolution(
-        filters=5, window=Window(kernel=(3, 1), stride=(2, 1)), has_bias=False
+        filters=5,
+        window=Window(kernel=(3, 1), stride=(2, 1), padding=(padding, 0, padding, 0)),
+        has_bias=False,
     )
     x = network.add(convolution, x, quantization=kinds[1], stored=stored, **common)
     stored = (Stored(role="matrix", element=Element.INT8, quantization=kernel),)
@@ -74,6 +114,33 @@ def test_a_hop_of_integers_gives_the_same_bytes_with_sums_instead_of_rows():
     assert any(isinstance(one.operator, op.StreamedProduct) for one in stream.network.layers)
 
 
+@pytest.mark.parametrize("hop", [2, 4])
+def test_rows_that_depend_on_padding_are_computed_again_in_each_hop(hop):
+    require_same_results(keyword_spotter(padding=1), hop, tolerance=1e-5)
+
+
+def test_padded_rows_of_integers_give_the_same_bytes_from_one_store_of_weights():
+    # 10 rows at a stride of 2: the first and the last depend on padding, one is new.
+    stream = require_same_results(in_integers(padding=1), 2, tolerance=0).network
+    convolutions = [one for one in stream.layers if isinstance(one.operator, op.Convolution)]
+    assert [one.shape.rows for one in convolutions] == [1, 1, 1]
+    assert len({one.stored_as("kernel").name for one in convolutions}) == 1
+    assert sum(isinstance(one.operator, Previous) for one in stream.layers) == 2  # input and map
+
+
+def test_padded_rows_of_random_networks_slide_exactly():
+    padded = 0
+    for seed in range(60):
+        model = random_padded(seed)
+        with suppress(InvalidNetwork):  # for a stride of 4 rows
+            stream = require_same_results(model, 2, tolerance=1e-5)
+            padded += any(
+                " rows " in one.name and isinstance(one.operator, (op.Convolution, op.Pooling))
+                for one in stream.network.layers
+            )
+    assert padded > 10
+
+
 def require_same_results(model, hop, *, tolerance):
     (layer,) = model.network.inputs
     generator = np.random.default_rng(0)
@@ -91,7 +158,7 @@ def require_same_results(model, hop, *, tolerance):
             assert np.abs(found.astype(float) - wanted).max() <= tolerance * np.abs(wanted).max()
             hops += 1
     assert hops >= 5
-    assert work(stream.network) < work(model.network)
+    assert work(stream.network) <= work(model.network)
     return stream
 
 
@@ -101,11 +168,6 @@ def test_a_hop_computes_new_rows_only():
     stream = as_stream(model, 2).network
     heights = [one.shape.rows for one in stream.layers if isinstance(one.operator, op.Convolution)]
     assert heights == [1]
-
-
-def test_padded_rows_are_refused_with_their_layers():
-    with pytest.raises(InvalidNetwork, match=r"are padded .* in 1 layer \('convolution'\)"):
-        as_stream(keyword_spotter(padding=1), 2)
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,9 @@ def sliding(source):
     builder = NetworkBuilder("hop")
     dims = source.randint(1, 3), source.randint(6, 14), source.randint(1, 5)
     last = first = builder.input(dims)
-    stride = source.choice((1, 1, 2))
-    window = op.Window(kernel=(source.randint(1, 4), 1), stride=(stride, 1))
+    stride, rows = source.choice((1, 1, 2)), source.randint(1, 4)
+    padding = source.choice((0, rows - 1)), 0, source.choice((0, rows // 2)), 0
+    window = op.Window(kernel=(rows, 1), stride=(stride, 1), padding=padding)
     last = builder.add(op.Convolution(filters=source.randint(1, 4), window=window), first)
     if source.random() < 0.5:
         last = builder.add(op.Activation(function="relu"), last)

@@ -197,13 +197,13 @@ def stateful_cases():
 
 
 def hops():
-    """Plans of windows that slide: rings of rows that stay, and windows that are joined."""
-    for seed, rows in enumerate((1, 3)):
+    """Plans of windows that slide: rings of rows that stay, windows and padded rows that are joined."""
+    for seed, (rows, padded) in enumerate(((1, 0), (3, 0), (1, 1))):
         builder = NetworkBuilder("hop")
         source = builder.input((2, 10, 4))
         window = op.Window(kernel=(4 - seed, 2), padding=(0, 0, 0, 1))
         first = builder.add(op.Convolution(filters=3, window=window), source)
-        window = op.Window(kernel=(1 + 2 * seed, 3), padding=(0, 1, 0, 1))
+        window = op.Window(kernel=(1 + 2 * seed, 3), padding=(padded, 1, padded, 1))
         builder.output(builder.add(op.Convolution(filters=2, window=window), first))
         model = as_stream(real_model(builder.network()), rows)
         for way in fit(model, element_bytes=4).methods:
