@@ -7,6 +7,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.dtypes import Arithmetic
 from csdf.errors import InvalidPlan
 from planners.memory.fit import fit
 from planners.plan.carried_out import require_carried_out
@@ -21,6 +22,7 @@ from tests.planners.code.counted_accesses import (
     require_counted,
 )
 from tests.planners.code.memory_cases import planned_cases
+from tests.planners.code.mixed_networks import Mixing
 from tests.planners.memory.test_memories import small_case
 from tests.planners.memory.test_weights_in_memories import memories as with_flash
 from tests.planners.memory.wrong_plans import residual, tiled_cases
@@ -68,6 +70,18 @@ def test_c_stores_each_sum_in_slow_memory_once(made, tmp_path):
     counted = counted_traffic(model, plan, tmp_path)
     assert counted["psram"] == MovedBytes(1024 * unit, 1024 * unit)
     assert plan.slow_bytes == 2 * 1024 * unit
+
+
+@needs_compiler
+def test_c_converts_an_unsigned_output_in_slow_memory_beside_the_planned_bytes(tmp_path):
+    model = Mixing(1, Arithmetic.UNSIGNED_FIXED_POINT, real=()).mixed(convolutions())
+    memories = Memory(name="sram", size=700), Memory(name="psram", size=10**5, is_slow=True)
+    plan = fit(model, memories=memories).best.plan
+    (output,) = (plan.by_tensor(Kind.WHOLE)[one.inputs[0]] for one in model.network.outputs)
+    assert plan.is_in_slow_memory(output)
+    planned, counted = planned_traffic(plan)["psram"], counted_traffic(model, plan, tmp_path)
+    assert planned.written == output.size
+    assert counted["psram"] == MovedBytes(planned.read + output.size, 2 * output.size)
 
 
 @needs_compiler
