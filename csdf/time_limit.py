@@ -16,7 +16,8 @@ clock to find out whether work has to end.
 A budget that does not depend on the load of the machine is an effort: a search spends it where it
 computes (`spend`), in microseconds that the computation takes on a usual machine. The same search on
 the same input ends at the same step, and gives the same answer, on every machine. Seconds of the
-clock are then a limit far away; an answer that they cut short says so.
+clock are then a limit far away, which moves further with the effort counted (`slowdown`); an answer
+that they cut short says so.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class Stop:
     usual machine, as searches spend them; no clock is asked. steps: as the work counts them itself in
     its progress; where it counts none, every look is followed by one step. report: is called with the
     progress at each look, and may end the work by raising GaveUp. reason: instead of the usual one. One
-    stop may be given to several searches, which then share its seconds.
+    stop may be given to several searches, which then share its seconds. slowdown: the clock ends the
+    work only after this many times the effort of all its parts, if that is later than the seconds; the
+    seconds then limit this effort, also of work that may exceed the effort of its search.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Stop:
         *,
         effort: float | None = None,
         steps: int | None = None,
+        slowdown: int = 0,
         report: Report | None = None,
         reason: Reason | None = None,
     ) -> None:
@@ -91,6 +95,10 @@ class Stop:
         self.seconds: float | None = seconds
         self._effort = None if effort is None else int(effort * MICROSECONDS)
         self._spent = 0  # microseconds
+        self._slowdown = slowdown
+        # Microseconds of all work; counted in the stop of the whole, the root of its parts.
+        self._counted = 0
+        self._root = self
         self._steps = steps
         self._report = report
         self._reason = reason
@@ -143,11 +151,20 @@ class Stop:
             self._outer(progress)
         if self._is_interrupted:
             raise GaveUp(because(Ended.INTERRUPTED))
-        if self.seconds is not None and time.monotonic() - self._begin > self.seconds:
+        if self.seconds is None:
+            return
+        if self._slowdown and self._counted > self.seconds * MICROSECONDS:
+            raise GaveUp(because(Ended.EFFORT, seconds=self.seconds))
+        if time.monotonic() - self._begin > self._clock_limit(self.seconds):
             raise GaveUp(self._out_of_seconds)
+
+    def _clock_limit(self, seconds: float) -> float:
+        """Return the seconds after which the clock ends the work, at least the given seconds."""
+        return max(seconds, self._slowdown * self._counted / MICROSECONDS)
 
     def spend(self, microseconds: int) -> None:
         """Count a computation that takes so long on a usual machine; the next look ends the work."""
+        self._root._counted += microseconds
         stop: Stop | None = self
         while stop is not None:
             stop._spent += microseconds
@@ -190,7 +207,7 @@ class Stop:
         elif share is not None and self.seconds_left is not None:
             seconds, usual = share * self.seconds_left, self._out_of_seconds
         part = Stop(seconds, effort=effort, steps=steps, report=report, reason=reason or usual)
-        part._whole = self
+        part._whole, part._root = self, self._root
         part._outer = (
             self.look if as_whole is None else lambda progress: self.look(as_whole(progress))
         )
@@ -205,19 +222,19 @@ class Stop:
         if self._effort is None:
             return self.part(share=share)
         stop = Stop(effort=share * self._effort / MICROSECONDS, reason=self._reason)
-        stop._outer = self._look_outside
+        stop._outer, stop._root = self._look_outside, self._root
         return stop
 
     def finishing(self) -> Stop:
-        """Return the stop of work that has to be finished: the clock and an interrupt alone end it.
+        """Return the stop of work that has to be finished: the clock and an interrupt end it.
 
-        Neither efforts nor steps do, nor the seconds of a part.
+        Neither steps nor efforts do, but the limit on all effort of `slowdown`, nor seconds of a part.
         """
         whole = self
         while whole._whole is not None:
             whole = whole._whole
         stop = Stop()
-        stop._outer = whole._look_outside
+        stop._outer, stop._root = whole._look_outside, self._root
         return stop
 
     @property
@@ -269,7 +286,7 @@ class Stop:
         """Seconds until the end, at least 0; None where they are not limited."""
         if self.seconds is None:
             return None
-        return max(0.0, self._begin + self.seconds - time.monotonic())
+        return max(0.0, self._begin + self._clock_limit(self.seconds) - time.monotonic())
 
     @property
     def seconds_of_all(self) -> float | None:

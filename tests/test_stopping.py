@@ -95,6 +95,28 @@ def test_another_question_has_an_effort_of_its_own_and_the_same_clock(clock):
         other.look()
 
 
+def test_a_late_clock_waits_for_the_effort_of_all_parts(clock):
+    stop = Stop(60, effort=2, slowdown=20)
+    for part in (stop.part(share=0.5), stop.question(0.5), stop.part(effort=1).finishing()):
+        part.spend(5_000_000)
+    finishing = stop.finishing()
+    clock.now += 300  # 20 times 15 s of effort
+    finishing.look()
+    assert stop.seconds_left == 0
+    clock.now += 1
+    with pytest.raises(GaveUp, match=r"the time limit of 60 s is reached"):
+        finishing.look()
+
+
+def test_work_that_has_to_be_finished_ends_by_its_effort_before_a_late_clock(clock):
+    finishing = Stop(60, effort=2, slowdown=20).finishing()
+    finishing.spend(60_000_000)
+    finishing.look()
+    finishing.spend(1)
+    with pytest.raises(GaveUp, match=r"the effort of 60 s is spent"):
+        finishing.look()
+
+
 def test_two_searches_share_the_seconds_of_one_stop(clock):
     stop = Stop(10)
     clock.now += 6

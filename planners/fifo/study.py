@@ -98,8 +98,8 @@ def study(
     FIFO. cost: cost of a memory as a function of its depth and width, instead of weights. is_split:
     whether a FIFO may be a chain of memories, at the sum of their costs. stops: of each search.
     """
-    graph, spend = EventGraph(design), stops().finishing().charge
-    least_period, bottleneck = max_rate(graph, spend)
+    graph = EventGraph(design)
+    least_period, bottleneck = max_rate(graph, stops().finishing().charge)
     evaluator = DesignEvaluator(graph)
     target_period = None if only_live else period or least_period
     at_depth_2 = _timed(graph, [LEAST_DEPTH] * len(design.fifos), stops())
@@ -117,7 +117,7 @@ def study(
         cores = _split(design, sizing.depths, cost) if is_split else whole
         written = _written(graph, cores, sizing, least_period, stops())
     try:
-        depths = [*automatic_depths(graph, least_period, spend)]
+        depths = [*automatic_depths(graph, least_period, stops().finishing().charge)]
         automatic = TimedDepths(depths=tuple(depths), bits=design.bits(depths))
     except GaveUp:
         automatic = None

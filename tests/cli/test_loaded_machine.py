@@ -1,9 +1,11 @@
 """Searches count steps: the load of a machine changes no answer, and a clock that ends one is named."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from csdf.time_limit import MICROSECONDS, Stop
 from tests.cli.running import run
 from tests.planners.arena.tilings import tiling
 
@@ -71,6 +73,41 @@ def test_a_loaded_machine_gives_the_same_arena(tiles, run, monkeypatch):
     test_a_loaded_machine_gives_the_same_answer(
         ("plan", "arena", tiles, "--effort", "50ms"), run, monkeypatch
     )
+
+
+@pytest.fixture
+def forks(tmp_path):
+    """A table of accesses: of six FIFOs each second is written whole before the next is read."""
+    path = tmp_path / "forks.csv"
+    rows = [f"# fifo {name}{fork} bits={8 + fork} depth=40" for fork in range(3) for name in "ab"]
+    for fork in range(3):
+        rows += [f"p{fork},l,{word},a{fork},write,{word}" for word in range(40)]
+        rows += [f"p{fork},l,{word},b{fork},write,{word + fork}" for word in range(40)]
+        rows += [f"q{fork},l,{word},b{fork},read,{word}" for word in range(40)]
+        rows += [f"q{fork},l,{word},a{fork},read,{word + 30}" for word in range(40)]
+    path.write_text("\n".join(rows))
+    return path
+
+
+@pytest.mark.parametrize("goal", [(), ("--front",), ("--front", "--objective", "bram")])
+def test_a_slow_machine_finishes_the_depths_of_a_call(goal, forks, run, monkeypatch):
+    # A clock of computations alone: of each it takes so many times its effort.
+    clock = SimpleNamespace(now=0.0, slowdown=1)
+    spend = Stop.spend
+
+    def spend_slowly(stop, microseconds):
+        clock.now += clock.slowdown * microseconds / MICROSECONDS
+        spend(stop, microseconds)
+
+    monkeypatch.setattr(Stop, "spend", spend_slowly)
+    monkeypatch.setattr("csdf.time_limit.time.monotonic", lambda: clock.now)
+    command = ("fifo", "hls", forks, *goal, "--effort", "1ms")
+    usual = run(*command)
+    assert usual[0] == 0
+    # A clock that such a machine would pass early, were it not for the effort counted.
+    monkeypatch.setattr("csdf.cli.frame.long_work.LEAST_CLOCK_SECONDS", 1.01 * clock.now)
+    clock.slowdown = 15
+    assert run(*command) == usual
 
 
 def test_an_arena_that_the_clock_cut_short_says_so_and_exits_with_3(tiles, run):

@@ -16,8 +16,8 @@ from csdf.cli.frame.streams import Remarks
 from csdf.cli.frame.terminal import progress_line
 from csdf.time_limit import NOTHING_KNOWN, Progress, Report, Stop, now_and_then
 
-# Without a limit in seconds, the clock ends work after this many times its effort; on a machine with
-# eight busy processes, work takes 5 to 8 times its effort.
+# Without a limit in seconds, the clock ends work after this many times the effort of all its parts; on
+# a machine with eight busy processes, work takes 5 to 8 times its effort.
 CLOCK_FACTOR = 20
 LEAST_CLOCK_SECONDS = 60.0  # for a small effort: reading and preparing a graph take time too
 PATIENCE = 0.5  # seconds before progress is shown
@@ -37,11 +37,11 @@ def stop_after(
     what: the text of the progress on a terminal; None shows no progress. effort: see the module;
     without `seconds` the clock ends the work much later.
     """
-    if effort is not None and seconds is None:
-        seconds = max(CLOCK_FACTOR * effort, LEAST_CLOCK_SECONDS)
-    return Stop(
-        seconds, effort=effort, report=None if what is None else shown(what, effort or seconds)
-    )
+    report = None if what is None else shown(what, effort or seconds)
+    if effort is None or seconds is not None:
+        return Stop(seconds, effort=effort, report=report)
+    latest = max(CLOCK_FACTOR * effort, LEAST_CLOCK_SECONDS)
+    return Stop(latest, effort=effort, slowdown=CLOCK_FACTOR, report=report)
 
 
 def stops_of_searches(seconds: float | None, what: str, *, effort: float) -> Callable[[], Stop]:
@@ -76,9 +76,9 @@ def shown(what: str | Describe, budget: float | None = None) -> Report:
 
 
 @contextmanager
-def limited(seconds: float | None, *, effort: float | None = None) -> Iterator[Stop]:
+def limited(seconds: float | None) -> Iterator[Stop]:
     """Give a stop to a whole command; work that does not look at the stop is interrupted after it."""
-    stop = stop_after(seconds, effort=effort)
+    stop = stop_after(seconds)
     with stop.enforced():
         yield stop
 

@@ -130,7 +130,7 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         sizing=sizing, sizing_without_skew=plain,
         points=points, is_complete=is_complete and not uncalibrated, uncalibrated=uncalibrated,
         idle=tuple(index for index in range(len(as_given.depths)) if index not in outcome.full),
-        unneeded=_unneeded(first, as_given, question.skew, spend),
+        unneeded=_unneeded(first, as_given, question.skew, stops().finishing().charge),
     )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ def _for_one(model: CallModel, question: Question, stop: Stop) -> CallSizing:
     """Depths for one run; without a goal, for the fewest cycles, if any depths avoid a deadlock."""
     goal, is_full_rate = None if question.only_live else question.cycles, False
     if goal is None and not question.only_live:
-        goal = fewest_cycles(model).cycles
+        goal = fewest_cycles(model, stop.finishing().spend).cycles
         is_full_rate = goal is not None
     objective = question.objective
     return sized(model, goal, objective=objective, stop=stop, is_full_rate=is_full_rate)

@@ -99,7 +99,7 @@ def sized(
         best = min(best, begin.depths, key=lambda depths: total_cost(model, depths, "bits"))
     return CallSizing(
         goal=goal, status=status, reason=reason, depths=best, cost=cost,
-        cycles=model.outcome(best).cycles,
+        cycles=model.outcome(best, spend=stop.finishing().spend).cycles,
         lower_bound=cost if status is Status.OPTIMAL else min(cost, search.lower_bound),
         evaluations=begin.evaluations + search.count,
     )  # fmt: skip
@@ -261,7 +261,10 @@ class _FewestBits:
         if not self._initial or not self._is_full_rate:
             return False
         model = self._model
-        reached = {depths: model.outcome(depths).cycles or 0 for depths in self._initial}
+        spend = self._finishing.spend
+        reached = {
+            depths: model.outcome(depths, spend=spend).cycles or 0 for depths in self._initial
+        }
         self._best = min(reached, key=lambda depths: (reached[depths], self._cost(depths)))
         self._goal = reached[self._best]
         self._bound = self._cost((LEAST_DEPTH,) * len(model.members))
@@ -284,7 +287,7 @@ class _FewestBits:
             status=Status.OPTIMAL if is_proved else Status.FEASIBLE,
             reason=because(SizingWhy.PROVED, of=self._objective) if is_proved else self._reason,
             depths=best,
-            cycles=self._model.outcome(best).cycles,
+            cycles=self._model.outcome(best, spend=self._finishing.spend).cycles,
             cost=cost,
             lower_bound=min(self._bound, cost),
             evaluations=self._evaluations,
@@ -379,7 +382,7 @@ def front(
     In bits, POINTS goals between freedom from deadlock and full rate are solved. In block RAMs and
     LUTs all Pareto points are enumerated; each is proved if its search ended.
     """
-    minimum = fewest_cycles(model, stop.charge)
+    minimum = fewest_cycles(model, stop.finishing().charge)
     if minimum.cycles is None:
         return [], True
     if objective in STEPPED:
@@ -414,7 +417,7 @@ def _stepped_front(
             depths = search.cheapest(goal)
             if depths is None:
                 break
-            cycles = model.outcome(depths).cycles
+            cycles = model.outcome(depths, spend=stop.finishing().spend).cycles
             cost = total_cost(model, depths, objective)
             if points and points[-1].cost == cost:
                 points.pop()  # of those that cost the same the fastest counts

@@ -12,7 +12,7 @@ from typing import Any
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
 from csdf.cli import answers
-from csdf.cli.frame.long_work import limited
+from csdf.cli.frame.long_work import stop_after
 from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
 from csdf.status import Status
 from csdf.time_limit import Stop
@@ -48,24 +48,24 @@ def fit_beside(
     if stop.is_over():
         return None
     try:
-        with limited(None, effort=EFFORT) as limit:
-            fits = []
-            for network in networks:
-                network_fit = fit(
-                    network,
-                    ram=None if ram is None else max(0, ram),
-                    element_bytes=element_bytes,
-                    parameter_bytes=parameter_bytes,
-                    input=ROWS if is_streamed else RESIDENT,
-                    output=EXTERNAL if is_streamed else RESIDENT,
-                    searched=() if ram is None else SEARCHED,
-                    labels=WIDTHS[:1] if ram is None else WIDTHS,
-                    platform=platform,
-                    budget=limit,
-                )
-                for ended in (limit, stop):
-                    ended.interrupt_after(network_fit.reason)
-                fits.append(network_fit)
+        limit = stop_after(None, effort=EFFORT)
+        fits = []
+        for network in networks:
+            network_fit = fit(
+                network,
+                ram=None if ram is None else max(0, ram),
+                element_bytes=element_bytes,
+                parameter_bytes=parameter_bytes,
+                input=ROWS if is_streamed else RESIDENT,
+                output=EXTERNAL if is_streamed else RESIDENT,
+                searched=() if ram is None else SEARCHED,
+                labels=WIDTHS[:1] if ram is None else WIDTHS,
+                platform=platform,
+                budget=limit,
+            )
+            for ended in (limit, stop):
+                ended.interrupt_after(network_fit.reason)
+            fits.append(network_fit)
     except (GaveUp, InvalidNetwork):
         return None
     return Together(fits=tuple(fits), flash=None, longest=None)
