@@ -1,10 +1,10 @@
 """Buffer offsets of a memory plan, where a result may overlap dead rows of its input.
 
 Three methods are combined: the exact search of planners.arena in an arena of a fixed size; first
-fit in five orders; and dynamic programming along a chain of groups, each with one whole input and
-one whole result. The dynamic programming is exact on a grid of offsets, except that bytes between
-two separate tensors are left empty. Buffers inside a group are packed below the lower tensor of the
-group and above its upper tensor.
+fit in five orders; and dynamic programming along a chain of groups, each with one whole input (its
+source) and one whole result. The dynamic programming is exact on a grid of offsets, except that bytes
+between two separate tensors are left empty. Buffers inside a group are packed below the lower tensor
+of the group and above its upper tensor.
 
 A lead weakens the conflict of two buffers: the second buffer begins at least the lead above the
 first, instead of at least the size of the first. Example: `below` of 60 bytes at offset 0 and a
@@ -34,8 +34,8 @@ from planners.kernels.placement_search import FOUND, NONE
 from planners.plan.plan import Kind, StreamBuffer
 
 NEAR = 1024  # stop within this fraction of the lower bound
-GRID = 256  # the same along the chain, where offsets are on a grid
-PLACES = 500  # about the maximum number of offsets of the grid
+GRID_NEAR = 256  # the same along the chain, where offsets are on a grid
+GRID_OFFSETS = 500  # about the maximum number of offsets of the grid
 MOST_SUM_BYTES = 2**30  # of the subset sums of the sizes inside a group
 TURNS = 16  # of the exact search in different orders, of a thousand placements and more each
 
@@ -110,39 +110,41 @@ def _along_the_chain(
 ) -> dict[str, int]:
     """Return offsets by dynamic programming; empty if a group reads or writes several whole tensors.
 
-    The arena is bisected between `enough` and `room` bytes. The grid covers buffers of a single group
-    and tensors between two groups. Buffers that several groups share, such as resident weights, are
-    placed at the lowest offsets; the chain begins above these buffers.
+    The arena is bisected between `enough` and `room` bytes. Buffers that several groups share and that
+    are no whole tensors, such as resident weights, are placed at the lowest offsets; the chain begins
+    at `base` bytes, above these buffers.
     """
-    shared = [
-        buffer for buffer in buffers if buffer.name not in whole and not _is_inner(buffer, whole)
-    ]
-    if shared:
-        unit = max(buffer.alignment for buffer in buffers)
-        below = _best_first_fit(shared, {}, whole)
-        base = -(-_end(shared, below) // unit) * unit
-        chain = [buffer for buffer in buffers if buffer not in shared]
-        above = _along_the_chain(chain, leads, whole, max(enough - base, 0), room)
-        return {**below, **{name: base + at for name, at in above.items()}} if above else {}
-    groups = _chain_groups(buffers, leads, whole)
+    chain, shared = list[Buffer](), list[Buffer]()
+    for buffer in buffers:
+        is_of_chain = buffer.name in whole or _is_inner(buffer, whole)
+        (chain if is_of_chain else shared).append(buffer)
+    groups = _chain_groups(chain, leads, whole)
     if groups is None:
         return {}
-    unit = max(buffer.alignment for buffer in buffers)
+    below = _best_first_fit(shared, {}, whole)
+    base = _rounded_up(_end(shared, below), max(buffer.alignment for buffer in buffers))
+    unit = max(buffer.alignment for buffer in chain)
     sizes = {
-        buffer.name: -(-buffer.size // unit) * unit for buffer in buffers if buffer.name in whole
+        buffer.name: _rounded_up(buffer.size, unit) for buffer in chain if buffer.name in whole
     }
     best: dict[str, int] = {}
-    lower, upper = enough, room
+    first_cap = lower = max(enough - base, 0)
+    upper = room
     while lower <= upper:
-        cap = lower if lower == enough else (lower + upper) // 2
+        cap = lower if lower == first_cap else (lower + upper) // 2
         offsets = chain_offsets(groups, sizes, cap, unit)
         if offsets is None:
-            lower = cap + 1 + lower // GRID
+            lower = cap + 1 + lower // GRID_NEAR
         else:
             # Buffers without bytes are at offset 0.
-            offsets = {buffer.name: offsets.get(buffer.name, 0) for buffer in buffers}
-            best, upper = offsets, min(_end(buffers, offsets), cap) - 1 - lower // GRID
-    return best
+            best = {buffer.name: offsets.get(buffer.name, 0) for buffer in chain}
+            upper = min(_end(chain, best), cap) - 1 - lower // GRID_NEAR
+    return {**below, **{name: base + offset for name, offset in best.items()}} if best else {}
+
+
+def _rounded_up(size: int, unit: int) -> int:
+    """Return the smallest multiple of a unit that is at least a size."""
+    return -(-size // unit) * unit
 
 
 def _is_inner(buffer: Buffer, whole: frozenset[str]) -> bool:
@@ -153,7 +155,7 @@ def _is_inner(buffer: Buffer, whole: frozenset[str]) -> bool:
 def _chain_groups(
     buffers: Sequence[Buffer], leads: Leads, whole: frozenset[str]
 ) -> list[ChainGroup] | None:
-    """Return the groups of a plan as a chain; None if one reads or writes several whole tensors."""
+    """Return the groups of a plan as a chain; None if a group has several sources or results."""
     unit = max((buffer.alignment for buffer in buffers), default=1)
     groups: list[ChainGroup] = []
     for number in range(max((buffer.end for buffer in buffers), default=0)):
@@ -173,13 +175,13 @@ def _chain_groups(
         if groups and source != groups[-1].result:
             return None
         inner = tuple(
-            (buffer.name, -(-buffer.size // unit) * unit)
+            (buffer.name, _rounded_up(buffer.size, unit))
             for buffer in live
             if _is_inner(buffer, whole) and buffer.size
         )
-        whole_size = {tensor.name: tensor.size for tensor in tensors}.get(result, 0)
-        lead = leads.get((result, source), whole_size)
-        groups.append(ChainGroup(source, result, -(-lead // unit) * unit, inner))
+        result_size = sum(tensor.size for tensor in tensors if tensor.name == result)
+        lead = _rounded_up(leads.get((result, source), result_size), unit)
+        groups.append(ChainGroup(source, result, lead, inner))
     return groups or None
 
 
@@ -192,19 +194,20 @@ def _best_first_fit(
     buffers: Sequence[Buffer], leads: Leads, whole: frozenset[str]
 ) -> dict[str, int]:
     """Return the offsets of first fit in the best of five orders."""
-    orders = (
-        sorted(buffers, key=lambda buffer: (-buffer.size, buffer.start)),
-        sorted(buffers, key=lambda buffer: (buffer.start, -buffer.size)),
-        sorted(buffers, key=lambda buffer: (_is_inner(buffer, whole), buffer.start, -buffer.size)),
-        sorted(buffers, key=lambda buffer: (_is_inner(buffer, whole), -buffer.end, -buffer.size)),
-        sorted(buffers, key=lambda buffer: (_is_inner(buffer, whole), -buffer.end, buffer.start)),
+    orders: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
+        lambda buffer: (-buffer.size, buffer.start),
+        lambda buffer: (buffer.start, -buffer.size),
+        lambda buffer: (_is_inner(buffer, whole), buffer.start, -buffer.size),
+        lambda buffer: (_is_inner(buffer, whole), -buffer.end, -buffer.size),
+        lambda buffer: (_is_inner(buffer, whole), -buffer.end, buffer.start),
     )
     return min(
-        (_first_fit(order, leads) for order in orders), key=lambda offsets: _end(buffers, offsets)
+        (_first_fit(sorted(buffers, key=order), leads) for order in orders),
+        key=lambda offsets: _end(buffers, offsets),
     )
 
 
-def _meet(first: Buffer, second: Buffer) -> bool:
+def _are_live_together(first: Buffer, second: Buffer) -> bool:
     """Whether the lifetimes of two buffers overlap."""
     return first.start < second.end and second.start < first.end
 
@@ -217,12 +220,12 @@ def _first_fit(order: Sequence[Buffer], leads: Leads) -> dict[str, int]:
         forbidden = [
             _forbidden_offsets(buffer, neighbour, offsets[neighbour.name], leads)
             for neighbour in placed
-            if _meet(buffer, neighbour) and neighbour.size
+            if _are_live_together(buffer, neighbour) and neighbour.size
         ]
         offset = 0
         for first, end in sorted(forbidden):
             if first < offset < end:
-                offset = -(-end // buffer.alignment) * buffer.alignment
+                offset = _rounded_up(end, buffer.alignment)
         offsets[buffer.name] = offset
         placed.append(buffer)
     return offsets
@@ -233,11 +236,9 @@ def _forbidden_offsets(buffer: Buffer, neighbour: Buffer, at: int, leads: Leads)
 
     Open: the offsets from the first bound plus 1 to the second minus 1 are forbidden.
     """
-    first, end = at - buffer.size, at + neighbour.size
-    if (buffer.name, neighbour.name) in leads:  # the buffer may be below and overlap the neighbour
-        first = max(first, at - leads[buffer.name, neighbour.name])
-    if (neighbour.name, buffer.name) in leads:
-        end = min(end, at + leads[neighbour.name, buffer.name])
+    first = at - leads.get((buffer.name, neighbour.name), buffer.size)
+    end = at + leads.get((neighbour.name, buffer.name), neighbour.size)
+    first, end = max(first, at - buffer.size), min(end, at + neighbour.size)
     return first, max(first, end)
 
 
@@ -270,44 +271,47 @@ def chain_offsets(
     """
     if any(_sum_bytes(group, cap) > MOST_SUM_BYTES for group in groups):
         return None
-    step = alignment * max(1, cap // (PLACES * alignment))
+    step = alignment * max(1, cap // (GRID_OFFSETS * alignment))
     grid = np.array(range(0, cap + 1, step), ranges.number_type(4 * cap))
-    before: list[Array] = []
+    source_of: list[Array] = []  # of each group: the source index for each index of the result
     reached: Array = np.ones(1 if groups[0].source not in sizes else len(grid), bool)
     for group in groups:
-        places = np.flatnonzero(reached)
-        possible = _possible(group, sizes, cap, grid, places)
-        before.append(places[possible.argmax(axis=0)])
-        reached = np.asarray(possible.any(axis=0))
+        sources = np.flatnonzero(reached)  # grid indices
+        fits = _fits(group, sizes, cap, grid, sources)
+        source_of.append(sources[fits.argmax(axis=0)])
+        reached = np.asarray(fits.any(axis=0))
         if not reached.any():
             return None
-    return _traced(groups, sizes, before, int(reached.argmax()), grid, alignment)
+    return _traced(groups, sizes, source_of, int(reached.argmax()), grid, alignment)
 
 
-def _possible(
-    group: ChainGroup, sizes: Mapping[str, int], cap: int, grid: Array, places: Array
+def _fits(
+    group: ChainGroup, sizes: Mapping[str, int], cap: int, grid: Array, sources: Array
 ) -> Array:
     """Return whether a group fits, for source offsets (rows) and result offsets (columns) of the grid.
 
-    places: grid indices of the reachable source offsets.
+    The group fits if the two tensors do not conflict, and if inner buffers that do not fit below the
+    lower tensor fit above the upper tensor.
+
+    sources: grid indices of the source offsets.
     """
     has_source, has_result = group.source in sizes, group.result in sizes
     source_size, result_size = sizes.get(group.source, 0), sizes.get(group.result, 0)
     no_tensor = np.full((1, 1), cap, grid.dtype)  # all bytes of the arena are below it
-    source = grid[places, None] if has_source else no_tensor
+    source = grid[sources, None] if has_source else no_tensor
     result = grid[None, :] if has_result else no_tensor
     top = np.maximum(
         source + source_size if has_source else 0, result + result_size if has_result else 0
     )
-    sums = _sums([size for _, size in group.inner], cap).astype(grid.dtype)
-    below = np.minimum(_largest(sums, source), _largest(sums, result))  # the lower tensor
-    total = sum(size for _, size in group.inner)
-    is_free = (top <= cap) & (total - below <= cap - top)
+    inner_sizes = [size for _, size in group.inner]
+    sums = _sums(inner_sizes, cap).astype(grid.dtype)
+    bottom = np.minimum(source, result)
+    below = sums[np.searchsorted(sums, bottom, side="right") - 1]  # the largest sum that fits
+    fits = (top <= cap) & (sum(inner_sizes) - below <= cap - top)
     if has_source and has_result:
-        is_free &= (result + min(group.lead, result_size) <= source) | (
-            result >= source + source_size
-        )
-    return np.asarray(is_free)
+        is_result_below = result + min(group.lead, result_size) <= source
+        fits &= is_result_below | (result >= source + source_size)
+    return np.asarray(fits)
 
 
 def _sum_bytes(group: ChainGroup, cap: int) -> int:
@@ -337,31 +341,27 @@ def _sums(sizes: Sequence[int], cap: int) -> Array:
     return units.astype(ranges.number_type(cap)) * unit
 
 
-def _largest(sums: Array, most: Array) -> Array:
-    """Return, for each limit, the largest of the increasing sums that is at most the limit."""
-    return np.asarray(sums[np.searchsorted(sums, most, side="right") - 1])
-
-
 def _traced(
     groups: Sequence[ChainGroup],
     sizes: Mapping[str, int],
-    before: Sequence[Array],
-    place: int,
+    source_of: Sequence[Array],
+    result: int,
     grid: Array,
     alignment: int,
 ) -> dict[str, int]:
     """Return the offsets of all tensors, by backtracking from the last, and of the inner buffers.
 
-    before: for each group, the grid index of the source for each grid index of the result.
-    place: grid index of the last result.
+    source_of: of each group, the grid index of the source for each grid index of the result.
+    result: grid index of the last result.
     """
     offsets: dict[str, int] = {}
-    for group, source_of in zip(reversed(groups), reversed(before), strict=True):
+    index = result
+    for group, source_index in zip(reversed(groups), reversed(source_of), strict=True):
         if group.result in sizes:
-            offsets[group.result] = int(grid[place])
-        place = int(source_of[place])
+            offsets[group.result] = int(grid[index])
+        index = int(source_index[index])
         if group.source in sizes:
-            offsets[group.source] = int(grid[place])
+            offsets[group.source] = int(grid[index])
     for group in groups:
         offsets.update(_inside(group, sizes, offsets, alignment))
     return offsets
@@ -375,14 +375,13 @@ def _inside(
     bottom = min((offsets[name] for name in ends), default=0)
     top = max((offsets[name] + sizes[name] for name in ends), default=0)
     low = _fullest_subset(group.inner, bottom)
-    inner_offsets, at = {}, 0
+    inner_offsets = {}
+    at_low, at_high = 0, _rounded_up(top, alignment)
     for name, size in group.inner:
         if name in low:
-            inner_offsets[name], at = at, at + size
-    at = -(-top // alignment) * alignment
-    for name, size in group.inner:
-        if name not in low:
-            inner_offsets[name], at = at, at + size
+            inner_offsets[name], at_low = at_low, at_low + size
+        else:
+            inner_offsets[name], at_high = at_high, at_high + size
     return inner_offsets
 
 
@@ -403,7 +402,7 @@ class ExactPlacement:
 
     def __init__(self, buffers: Sequence[Buffer], leads: Leads) -> None:
         """Set buffers and leads. Buffers of 0 bytes are placed at offset 0."""
-        self._resting = {buffer.name: 0 for buffer in buffers if not buffer.size}
+        self._without_bytes = {buffer.name: 0 for buffer in buffers if not buffer.size}
         self._buffers = [buffer for buffer in buffers if buffer.size]
         self._unit = gcd(
             *(number for buffer in self._buffers for number in (buffer.size, buffer.alignment))
@@ -423,9 +422,12 @@ class ExactPlacement:
         self._search_inputs: dict[bool, SearchInput] = {}
 
     def within(self, cap: int, turns: int = TURNS) -> dict[str, int] | None:
-        """Return offsets within an arena of `cap` bytes; None if the search ends without a solution."""
+        """Return offsets within an arena of `cap` bytes; None if the search ends without a solution.
+
+        turns: maximum number of searches in different orders.
+        """
         if not self._buffers:
-            return self._resting
+            return self._without_bytes
         capacity = cap // self._unit * self._steps_per_unit + self._steps_per_unit - 1
         attempt = Attempt(self._search_input(capacity), capacity)
         for _ in range(turns):
@@ -435,7 +437,7 @@ class ExactPlacement:
                 offsets = {
                     buffer.name: at // self._steps_per_unit * self._unit for buffer, at in placed
                 }
-                return {**self._resting, **offsets}
+                return {**self._without_bytes, **offsets}
             if outcome == NONE:
                 break
         return None
@@ -457,12 +459,12 @@ class ExactPlacement:
         """Return the buffers as blocks, in steps, with leads as smaller rises and lifts."""
         start, near, rise, lift = [0], list[int](), list[int](), list[int]()
         sizes, rises = self._sizes, self._rises
-        for number, buffer in enumerate(self._buffers):
+        for first, buffer in enumerate(self._buffers):
             for second, neighbour in enumerate(self._buffers):
-                if number != second and _meet(buffer, neighbour):
+                if first != second and _are_live_together(buffer, neighbour):
                     near.append(second)
-                    rise.append(rises.get((number, second), sizes[number]))
-                    lift.append(rises.get((second, number), sizes[second]))
+                    rise.append(rises.get((first, second), sizes[first]))
+                    lift.append(rises.get((second, first), sizes[second]))
             start.append(len(near))
         return Blocks(
             members=tuple((buffer,) for buffer in self._buffers),
