@@ -1,10 +1,14 @@
 """The final plan of an application: its arena, the offset of each buffer, and the firing order.
 
 `deployment` checks the offsets of a chromosome. `streaming_plans` returns one plan for each network,
-all in the same arena; `OrderedPlan` builds it. A partition is a group, whose stages fire in the order
-of its schedule. Inside a group, a tensor has rings: buffers that hold the latest rows. A tensor between
-two partitions is stored whole; if both partitions may run at the same time, it is copied from one
-buffer to the next. Edges of one tensor with the same offset are one buffer with several consumers.
+all in the same arena. A partition is a group, whose stages fire in the order of its schedule. Inside a
+group, a tensor has rings: buffers that hold the latest rows. A tensor between two partitions is stored
+whole; if both partitions may run at the same time, it is copied from one buffer to the next. Edges of
+one tensor with the same offset are one buffer with several consumers.
+
+An input or output outside of an application is stored whole in other memory. If the network has a
+single input, it arrives row by row. A result that a ring holds whole at the end of the frame stays in
+the arena; other results leave as they are produced.
 
 Execution order of the partitions of a network:
 
@@ -19,12 +23,12 @@ Execution order of the partitions of a network:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
-from cnn2csdf.network import Connection, Network
+from cnn2csdf.network import Connection
 from csdf.errors import ExecutionError, InvalidNetwork, InvalidPlan
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
@@ -38,7 +42,6 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
     Transfer,
-    Turns,
 )
 from planners.reuse.application import Application
 from planners.reuse.edge_buffers import EdgeBuffer
@@ -101,12 +104,13 @@ def streaming_plans(
 
     element_bytes: of each element; None if each tensor has its own. The arena of a plan ends at the
     end of the highest buffer of its network. Raises ExecutionError if a parallel set joins networks but
-    has only some partitions of a network.
+    has only some partitions of a network, InvalidNetwork if a layer outside is neither an input nor an
+    output.
     """
     application = planned.evaluator.application
     concurrent = concurrent_partitions(application)
     return tuple(
-        _streaming_plan(planned, number, concurrent, element_bytes)
+        _NetworkPlan(planned, number, element_bytes).plan(concurrent)
         for number in range(len(application.members))
     )
 
@@ -136,88 +140,6 @@ def concurrent_partitions(application: Application) -> dict[str, str]:
     return concurrent_names
 
 
-def _streaming_plan(
-    planned: Deployment, number: int, concurrent: Mapping[str, str], element_bytes: int | None
-) -> StreamingPlan:
-    """The plan of a network of a deployment. number: of the network; concurrent: of partitions."""
-    evaluator, plan, memory = planned
-    member = evaluator.application.members[number]
-    partitions = [
-        (index, partition)
-        for index, (owner, partition) in enumerate(evaluator.application.partitions)
-        if owner == number
-    ]
-    first, _ = partitions[0]
-    # The number of the first firing of each partition, counted over the partitions of the network.
-    begins = [0, *accumulate(len(plan.orders[index]) for index, _ in partitions)]
-    sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
-    last_firings: dict[str, int] = {}  # of the consumer of each edge
-    copies: dict[Connection, list[EdgeBuffer]] = defaultdict(list)
-    for edge, spans in zip(plan.edges, plan.spans, strict=True):
-        if edge.member == number:
-            copies[edge.connection].append(edge)
-            _, last_step = spans[-1]
-            last_firings[edge.name] = begins[edge.stays[-1].partition - first] + last_step
-    # Edges of a tensor at one position of the arena are one ring with several consumers.
-    edges_of_ring: dict[Hashable, list[EdgeBuffer]] = defaultdict(list)
-    for edge in (edge for edge in plan.edges if edge.member == number):
-        position = memory.offsets[edge.name], sizes[edge.name], edge.stays[0].partition
-        copy_name = edge.name if len(copies[edge.connection]) > 1 else ""
-        edges_of_ring[edge.connection.producer, position, copy_name].append(edge)
-
-    def name(edge: EdgeBuffer) -> str:
-        return edge.name.removeprefix(f"{member.name}: ")
-
-    rings = [
-        StreamBuffer(
-            name=name(edge),
-            kind=Kind.RING if all(same.inner is not None for same in shared) else Kind.WHOLE,
-            tensor=edge.connection.producer,
-            rows=sizes[edge.name] // planned.row_bytes(edge),
-            size=sizes[edge.name],
-            offset=memory.offsets[edge.name],
-            begin=edge.stays[0].partition - first,
-            end=max(same.stays[-1].partition for same in shared) - first + 1,
-            readers=tuple(dict.fromkeys(same.connection.consumer for same in shared)),
-        )
-        for shared in edges_of_ring.values()
-        for edge in shared[:1]
-    ]
-    groups = []
-    for index, partition in partitions:
-        table, layers = evaluator.models[index].table, partition.layers
-        stages = (
-            Stage(layers=(layer,), rows=table.written(layer_number, rows)[0])
-            for layer_number, (layer, rows) in enumerate(zip(layers, plan.rows[index], strict=True))
-        )
-        results = tuple(layers[layer_number] for layer_number in plan.orders[index])
-        transfers = (
-            Transfer(source=name(source), target=name(target))
-            for copies_of_edge in copies.values()
-            for source, target in pairwise(copies_of_edge)
-            if target.stays[0].partition == index
-        )
-        groups.append(
-            PlannedGroup(
-                stages=tuple(stages),
-                order=(Turns(times=1, results=results),),
-                transfers=tuple(transfers),
-                concurrent=concurrent.get(partition.name),
-            )
-        )
-    return OrderedPlan(
-        member.network,
-        rings,
-        groups,
-        last_firings={
-            name(shared[0]): max(last_firings[edge.name] for edge in shared)
-            for shared in edges_of_ring.values()
-        },
-        element_bytes=element_bytes,
-        outside=member.outside,
-    ).plan()
-
-
 def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:
     """Yield rings such that a layer with several rings of a tensor reads only the largest.
 
@@ -238,76 +160,106 @@ def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:
             yield replace(ring, readers=readers)
 
 
-class OrderedPlan:
-    """Builder of the plan of a network whose groups fire in a given order.
+class _NetworkPlan:
+    """Builder of the plan of one network of a deployment; its groups are the partitions."""
 
-    If the network has one input, it arrives row by row. Results that a ring holds whole until the end
-    stay in the arena; others leave as they are produced.
-    """
-
-    def __init__(
-        self,
-        network: Network,
-        rings: Sequence[StreamBuffer],
-        groups: Sequence[PlannedGroup],
-        *,
-        last_firings: Mapping[str, int],
-        element_bytes: int | None,
-        outside: frozenset[str] = frozenset(),
-    ) -> None:
-        """Set rings and groups.
-
-        rings: buffers for the rows of a tensor that `readers` read, within a group; of kind WHOLE, for
-            all rows, from group `begin` to before group `end`.
-        groups: each with a stage for each layer that fires, inputs and outputs included, and an order.
-            Transfers are copies between rings, by name.
-        last_firings: for each ring the last firing that needs it, counted over all groups.
-        outside: inputs and outputs that are stored whole in other memory, and do not fire.
-
-        Raises InvalidNetwork if a layer outside is neither an input nor an output.
-        """
-        for name in sorted(outside):
+    def __init__(self, planned: Deployment, number: int, element_bytes: int | None) -> None:
+        """Set the network, by its number. element_bytes: as in `streaming_plans`."""
+        evaluator, plan, memory = self._planned = planned
+        self._member = evaluator.application.members[number]
+        self._network = network = self._member.network
+        for name in sorted(self._member.outside):
             if not network.layer(name).is_end:
                 raise InvalidNetwork(
                     f"network {network.name!r}: layer {name!r} is outside, but no input and no "
                     "output; a plan has all layers between them"
                 )
-        self._network, self._groups = network, groups
-        self._orders = [tuple(group.firings) for group in groups]
-        self._rows = {stage.result: stage.rows for group in groups for stage in group.stages}
-        self._outside_names, self._last_firings = outside, last_firings
         self._table = StageTable(network, element_bytes=element_bytes)
+        self._partitions = [
+            (index, partition)
+            for index, (owner, partition) in enumerate(evaluator.application.partitions)
+            if owner == number
+        ]
+        self._orders = [  # of each partition: the layer of each firing
+            tuple(partition.layers[layer] for layer in plan.orders[index])
+            for index, partition in self._partitions
+        ]
         inputs = [layer.name for layer in network.inputs]
         is_only = len(inputs) == 1 and inputs[0] in self._orders[0]
         self._streamed_input = inputs[0] if is_only else None
+        # Of each connection its buffer, or the copies of its tensor in a pipeline.
+        self._copies: dict[Connection, list[EdgeBuffer]] = defaultdict(list)
+        edges = [edge for edge in plan.edges if edge.member == number]
+        for edge in edges:
+            self._copies[edge.connection].append(edge)
+        self._sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
+        # Edges of a tensor at one position of the arena are one ring with several consumers.
+        edges_of_ring: dict[Hashable, list[EdgeBuffer]] = defaultdict(list)
+        for edge in edges:
+            position = memory.offsets[edge.name], self._sizes[edge.name], edge.stays[0].partition
+            copy_name = edge.name if len(self._copies[edge.connection]) > 1 else ""
+            edges_of_ring[edge.connection.producer, position, copy_name].append(edge)
+        rings = [self._ring(shared) for shared in edges_of_ring.values()]
         self._arena_bytes = max((ring.offset + ring.size for ring in rings), default=0)
         self._rings = tuple(read_once(rings))
-        self._staying = dict(self._results_that_stay())  # the ring of each result, by name
+        # By the name of a result, the name of the ring in which the result stays.
+        self._staying = dict(self._results_that_stay(edges_of_ring.values()))
 
-    def _results_that_stay(self) -> Iterator[tuple[str, str]]:
+    def _name(self, edge: EdgeBuffer) -> str:
+        return edge.name.removeprefix(f"{self._member.name}: ")
+
+    def _ring(self, edges: Sequence[EdgeBuffer]) -> StreamBuffer:
+        """The buffer of edges of one tensor at one position of the arena."""
+        edge, (first, _) = edges[0], self._partitions[0]
+        return StreamBuffer(
+            name=self._name(edge),
+            kind=Kind.RING if all(same.inner is not None for same in edges) else Kind.WHOLE,
+            tensor=edge.connection.producer,
+            rows=self._sizes[edge.name] // self._planned.row_bytes(edge),
+            size=self._sizes[edge.name],
+            offset=self._planned.memory.offsets[edge.name],
+            begin=edge.stays[0].partition - first,
+            end=max(same.stays[-1].partition for same in edges) - first + 1,
+            readers=tuple(dict.fromkeys(same.connection.consumer for same in edges)),
+        )
+
+    def _results_that_stay(
+        self, edges_of_rings: Iterable[Sequence[EdgeBuffer]]
+    ) -> Iterator[tuple[str, str]]:
         """Results whose rows are all in a ring at the end: names of output and ring.
 
         An output is a layer whose firings read the rows of a result. For a result that stays, `_group`
         and `_firings` omit them. An output of an input tensor, or in a group of outputs only, does not
         stay.
         """
-        last = sum(map(len, self._orders)) - 1
+        plan, (last, _) = self._planned.plan, self._partitions[-1]
+        needed_last = {  # edges that the last firing of the network needs
+            edge.name
+            for edge, spans in zip(plan.edges, plan.spans, strict=True)
+            if edge.stays[-1].partition == last and spans[-1][1] + 1 == len(plan.orders[last])
+        }
+        rings_to_the_end = {
+            self._name(edges[0])
+            for edges in edges_of_rings
+            if any(edge.name in needed_last for edge in edges)
+        }
         outputs = {layer.name for layer in self._network.outputs}
         orders = list(map(set, self._orders))
         # Without its outputs each of these groups still has a layer that fires.
         may_stay = {name for order in orders if order - outputs for name in order & outputs}
         for ring in self._rings:
-            height = self._table.height(ring.tensor)
-            has_all = ring.size == height * self._table.row_bytes(ring.tensor)
+            has_all = ring.size == self._table.tensor_bytes(ring.tensor)
             is_input = self._network.layer(ring.tensor).is_input
-            for layer in self._network.outputs:
-                if layer.name in may_stay.intersection(ring.readers) and has_all:
-                    if self._last_firings[ring.name] == last and not is_input:
-                        yield layer.name, ring.name
+            if has_all and ring.name in rings_to_the_end and not is_input:
+                for name in sorted(may_stay.intersection(ring.readers)):
+                    yield name, ring.name
 
-    def plan(self) -> StreamingPlan:
-        """Return the plan."""
-        groups = tuple(self._group(number) for number in range(len(self._groups)))
+    def plan(self, concurrent: Mapping[str, str]) -> StreamingPlan:
+        """Return the plan. concurrent: of partitions, as `concurrent_partitions` returns it."""
+        groups = tuple(
+            self._group(number, concurrent.get(partition.name))
+            for number, (_, partition) in enumerate(self._partitions)
+        )
         stages = [stage for group in groups for stage in group.stages]
         return StreamingPlan(
             network=self._network.name,
@@ -318,34 +270,50 @@ class OrderedPlan:
             multiply_accumulates=sum(self._table.geometry(stage).work for stage in stages),
         )
 
-    def _group(self, number: int) -> PlannedGroup:
-        group = self._groups[number]
+    def _group(self, number: int, concurrent: str | None) -> PlannedGroup:
+        """The group of a partition, by its number within the network."""
         ring_names = {ring.name for ring in self._rings}
         fired = set(self._orders[number]) - set(self._staying)
+        rows = self._rows(number)
         stages = [
-            Stage(layers=(layer.name,), rows=self._rows[layer.name])
+            Stage(layers=(layer.name,), rows=rows[layer.name])
             for layer in self._network.layers
             if layer.name in fired and layer.name != self._streamed_input
         ]
-        return replace(
-            group,
+        index, _ = self._partitions[number]
+        transfers = (
+            Transfer(source=self._name(source), target=self._name(target))
+            for copies in self._copies.values()
+            for source, target in pairwise(copies)
+            if target.stays[0].partition == index and self._name(source) in ring_names
+        )
+        return PlannedGroup(
             stages=tuple(stages),
             streamed_input=self._streamed_input if self._streamed_input in fired else None,
-            order=turns_of(list(self._firings(self._orders[number]))),
-            transfers=tuple(
-                transfer for transfer in group.transfers if transfer.source in ring_names
-            ),
+            order=turns_of(list(self._firings(number))),
+            transfers=tuple(transfers),
+            concurrent=concurrent,
         )
 
-    def _firings(self, order: Sequence[str]) -> Iterator[str]:
-        """The layers that fire, in order; the streamed input fires once for each row.
+    def _rows(self, number: int) -> dict[str, int]:
+        """The rows that a firing of each layer of a partition computes."""
+        index, partition = self._partitions[number]
+        table, rows = self._planned.evaluator.models[index].table, self._planned.plan.rows[index]
+        return {
+            name: table.written(layer, rows[layer])[0]
+            for layer, name in enumerate(partition.layers)
+        }
+
+    def _firings(self, number: int) -> Iterator[str]:
+        """The layers that fire in a partition, in order; the streamed input fires once for each row.
 
         Example: an input of 5 rows in blocks of 2 fires 2, 2 and 1 times, where the order has it.
         """
+        rows_of = self._rows(number)
         remaining = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
-        for name in order:
+        for name in self._orders[number]:
             if name == self._streamed_input:
-                rows = min(self._rows[name], remaining)
+                rows = min(rows_of[name], remaining)
                 remaining -= rows
                 yield from (name for _ in range(rows))
             elif name not in self._staying:
@@ -376,24 +344,20 @@ class OrderedPlan:
             # The executor looks up a staging buffer in each group; here it has 0 bytes.
             result = group.stages[-1].result if group.stages else group.streamed_input
             yield StreamBuffer(
-                name="staging",
-                kind=Kind.STAGING,
-                tensor=result or "",
-                begin=number,
-                end=number + 1,
+                name="staging", kind=Kind.STAGING, tensor=result or "", begin=number, end=number + 1
             )
 
     def _external(self, groups: int) -> Iterator[StreamBuffer]:
         """Buffers in other memory: outputs whose rows leave, and outside inputs and outputs."""
+        outside = self._member.outside
         for layer in self._network.outputs:
-            if layer.name in self._outside_names:
-                (tensor,) = layer.inputs
-                if tensor not in self._outside_names:
-                    yield self._all_of(f"{layer.name} outside", tensor, groups, (layer.name,))
-            elif layer.name not in self._staying:
+            if layer.name not in outside and layer.name not in self._staying:
                 yield self._all_of(layer.name, layer.name, groups)
+            elif layer.name in outside and outside.isdisjoint(layer.inputs):
+                (tensor,) = layer.inputs
+                yield self._all_of(f"{layer.name} outside", tensor, groups, (layer.name,))
         for layer in self._network.inputs:
-            if layer.name in self._outside_names:
+            if layer.name in outside:
                 yield self._all_of(layer.name, layer.name, groups)
 
     def _all_of(
