@@ -26,9 +26,8 @@ completed by the smallest parts: an upper bound, which ends the search when both
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from heapq import heapify
 from itertools import product
@@ -88,7 +87,7 @@ def memory_bound(
 class OpenChoices:
     """Lower bounds on the live elements of a partition, for any set of choices.
 
-    genes: for each layer, the gene of each number of rows. all_open: all choices of these genes.
+    all_open: all choices of the given genes.
     """
 
     def __init__(
@@ -107,11 +106,10 @@ class OpenChoices:
         self._tensors = list(tensors.values())
         self._least_rows = cache(self._least_rows_of_block)
         self._begun = [bits | 1 << layer for layer, bits in enumerate(model.awaiting)]
-        self.genes = [
-            {model.table.part_rows(layer, gene): gene for gene in genes}
+        self.all_open: Choices = tuple(
+            tuple(sorted({model.table.part_rows(layer, gene) for gene in genes}))
             for layer in range(len(model.table.layers))
-        ]
-        self.all_open: Choices = tuple(tuple(sorted(gene)) for gene in self.genes)
+        )
 
     def loads(self, choices: Choices) -> list[int]:
         """Return for each layer a lower bound on the elements that are live at its first firing."""
@@ -172,19 +170,15 @@ class OpenChoices:
             capacities_of_rows = (self.model.storage(number, rows) for rows in product(*choices))
             # A relaxation: no single choice need have the minimum of all edges.
             return tuple(map(min, zip(*capacities_of_rows, strict=True)))
-        alone = [
-            CyclicBlock(
-                edges=(edge,), layers=(block.layers[ends[0]], block.layers[ends[1]]), ends=((0, 1),)
-            )
-            for edge, ends in zip(block.edges, block.ends, strict=True)
-        ]
-        return tuple(
-            min(
-                held_rows(block_rates(self.model.table, block, pair))[0][0]
-                for pair in product(choices[producer], choices[consumer])
-            )
-            for block, (producer, consumer) in zip(alone, block.ends, strict=True)
-        )
+        table, choice_of = self.model.table, dict(zip(block.layers, choices, strict=True))
+        least_rows = []
+        for edge_number in block.edges:
+            edge = table.edges[edge_number]
+            ends = edge.producer, edge.consumer
+            alone = CyclicBlock(edges=(edge_number,), layers=ends)
+            pairs = product(*(choice_of[layer] for layer in ends))
+            least_rows.append(min(held_rows(block_rates(table, alone, pair)) for pair in pairs))
+        return tuple(least for (least,), _ in least_rows)
 
 
 FiringsBeforeEnd = dict[int, int]
@@ -284,23 +278,11 @@ class PartitionSearch:
         return max(self._open_choices.loads(tuple(rows[:1] for rows in choices)))
 
 
-@dataclass(eq=False, slots=True)
-class _Segment:
-    """The choices in which both ends are separators executed whole, and no separator between is.
+Segment = tuple[int, int]
+"""The choices in which both ends are separators executed whole, and no separator between is.
 
-    begin: -1 before the first layer. end: the number of layers after the last layer. bound: lower
-    bound on the elements that are live together.
-    """
-
-    begin: int
-    end: int
-    bound: int
-    tree: ChoiceTree | None = None
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the bound cannot rise."""
-        return self.tree is not None and self.tree.is_done
+The begin is -1 before the first layer, the end is the number of layers after the last layer.
+"""
 
 
 class SeparatorPaths:
@@ -320,89 +302,96 @@ class SeparatorPaths:
         self._untried_separators = set(separators)
         self._borders = [-1, *separators, self._layers]
         least = max(open_choices.loads(open_choices.all_open))
-        self._segments: list[_Segment] = []
+        # The lower bound on the live elements of each segment, in the order of the begins.
+        self._bounds: dict[Segment, int] = {}
         for number, begin in enumerate(self._borders):
             for end in self._borders[number + 1 :]:
                 # The bound with all choices open is valid for each segment.
-                self._segments.append(_Segment(begin, end, least))
+                self._bounds[begin, end] = least
                 if end < self._layers and len(open_choices.all_open[end]) == 1:
                     break  # all choices execute this separator whole
+        self._trees: dict[Segment, ChoiceTree] = {}  # of the segments whose layers were split
         self._path = self._least_path()
 
     @property
     def bound(self) -> int:
         """No choice has fewer live elements."""
-        return max(segment.bound for segment in self._path)
+        return max(map(self._bounds.__getitem__, self._path))
 
     @property
     def is_done(self) -> bool:
         """Whether the bound cannot rise."""
-        return all(segment.is_known for segment in self._path)
+        return not any(map(self._can_rise, self._path))
+
+    def _can_rise(self, segment: Segment) -> bool:
+        return segment not in self._trees or not self._trees[segment].is_done
 
     @property
     def choices(self) -> Choices:
         """The choices of the path; if it is complete, no segment needs more than the bound."""
         choices = list(self._open_choices.all_open)
-        for segment in self._path:
-            if segment.tree is not None:
-                layers = slice(max(segment.begin, 0), segment.end + 1)
-                choices[layers] = segment.tree.choices[layers]
+        for begin, end in self._path:
+            if tree := self._trees.get((begin, end)):
+                layers = slice(max(begin, 0), end + 1)
+                choices[layers] = tree.choices[layers]
         return tuple(choices)
 
     def step(self) -> None:
-        """Raise the largest bound among the segments of the path that are not known.
+        """Raise the largest bound among the segments of the path whose bound can rise.
 
         Three refinements in order: one end of the segment executed whole, both ends, then the layers
         between the ends. Precondition: not `is_done`.
         """
         # Only segments on the minimax path can raise the bound of the path.
-        unknown = [segment for segment in self._path if not segment.is_known]
-        segment = max(unknown, key=lambda candidate: candidate.bound)
-        begin, end = segment.begin, segment.end
+        rising = filter(self._can_rise, self._path)
+        begin, end = segment = max(rising, key=self._bounds.__getitem__)
         # Lazy refinement: one separator bounds many segments by one evaluation.
         separator = next((at for at in (begin, end) if at in self._untried_separators), None)
         if separator is not None:
             self._untried_separators.remove(separator)
             choices = list(self._open_choices.all_open)
             choices[separator] = (self._heights[separator],)
-            self._raise_bounds(
-                tuple(choices), lambda segment: separator in (segment.begin, segment.end)
-            )
-        elif segment.tree is None:
-            segment.tree = self._tree(segment)
+            self._raise_bounds(tuple(choices), filter(lambda ends: separator in ends, self._bounds))
+        elif segment not in self._trees:
+            self._trees[segment] = self._tree(segment)
             # Longer segments with the same begin, or end, have choices among those with the other end
             # open.
-            opened = self._choices(segment, opened=end)
-            self._raise_bounds(opened, lambda longer: longer.begin == begin and longer.end >= end)
-            opened = self._choices(segment, opened=begin)
-            self._raise_bounds(opened, lambda longer: longer.end == end and longer.begin <= begin)
+            longer = [
+                (first, last) for first, last in self._bounds if first == begin and last >= end
+            ]
+            self._raise_bounds(self._choices(segment, opened=end), longer)
+            longer = [
+                (first, last) for first, last in self._bounds if last == end and first <= begin
+            ]
+            self._raise_bounds(self._choices(segment, opened=begin), longer)
         else:
-            segment.tree.split()
-        if segment.tree is not None:
-            segment.bound = max(segment.bound, segment.tree.bound)
+            self._trees[segment].split()
+        if tree := self._trees.get(segment):
+            self._bounds[segment] = max(self._bounds[segment], tree.bound)
         self._path = self._least_path()
 
-    def _choices(self, segment: _Segment, *, opened: int | None = None) -> Choices:
+    def _choices(self, segment: Segment, *, opened: int | None = None) -> Choices:
         """The choices of a segment; opened: an end that need not be executed whole."""
+        begin, end = segment
         choices = list(self._open_choices.all_open)
         for border in self._borders[1:-1]:
-            if border in (segment.begin, segment.end) and border != opened:
+            if border in segment and border != opened:
                 choices[border] = (self._heights[border],)
-            elif segment.begin < border < segment.end:
+            elif begin < border < end:
                 choices[border] = tuple(
                     rows for rows in choices[border] if rows != self._heights[border]
                 )
         return tuple(choices)
 
-    def _raise_bounds(self, choices: Choices, has_choices: Callable[[_Segment], bool]) -> None:
+    def _raise_bounds(self, choices: Choices, segments: Iterable[Segment]) -> None:
         """Raise the bounds of segments, whose choices are among these, to the load of these."""
         least = max(self._open_choices.loads(choices))
-        for segment in filter(has_choices, self._segments):
-            segment.bound = max(segment.bound, least)
+        for segment in segments:
+            self._bounds[segment] = max(self._bounds[segment], least)
 
-    def _tree(self, segment: _Segment) -> ChoiceTree:
+    def _tree(self, segment: Segment) -> ChoiceTree:
         """The tree of a segment, split by its layers and the layers of blocks that overlap it."""
-        begin, end = segment.begin, segment.end
+        begin, end = segment
         layers = set(range(begin + 1, end))
         for block in self._open_choices.model.blocks:
             if sum(begin <= layer <= end for layer in block.layers) > 1:
@@ -412,18 +401,20 @@ class SeparatorPaths:
             self._open_choices, self._choices(segment), sorted(layers), observed_layers
         )
 
-    def _least_path(self) -> list[_Segment]:
+    def _least_path(self) -> list[Segment]:
         """The path with the minimum of its largest bound; of equal paths, the longest segments."""
-        best = {-1: 0}
-        last_segment: dict[int, _Segment] = {}
+        peaks = {-1: 0}  # by the end of a path
+        last_segment: dict[int, Segment] = {}
         # Minimax path by dynamic programming; segments are in the order of their begins.
-        for segment in self._segments:
-            peak = max(best[segment.begin], segment.bound)
-            if segment.end not in best or peak < best[segment.end]:
-                best[segment.end], last_segment[segment.end] = peak, segment
-        path = [last_segment[self._layers]]
-        while path[-1].begin >= 0:
-            path.append(last_segment[path[-1].begin])
+        for (begin, end), bound in self._bounds.items():
+            peak = max(peaks[begin], bound)
+            if end not in peaks or peak < peaks[end]:
+                peaks[end], last_segment[end] = peak, (begin, end)
+        path: list[Segment] = []
+        begin = self._layers
+        while begin >= 0:
+            path.append(last_segment[begin])
+            begin, _ = path[-1]
         return path[::-1]
 
 

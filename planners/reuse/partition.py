@@ -18,6 +18,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from cnn2csdf.durations import platform_durations
@@ -30,9 +31,9 @@ from csdf.kernels import round_robin as kernel
 from planners.reuse.application import Genes, Partition
 from planners.reuse.edge_buffers import Residents, Stay, largest_load, overlaps
 from planners.reuse.storage import (
+    EdgeRows,
     PartitionEdge,
     PartitionRows,
-    Rows,
     block_rates,
     block_storage,
     blocks_of,
@@ -155,22 +156,20 @@ class PartitionModel:
         self.residents = residents
         self.blocks = blocks_of(layers, self.table.edges)
         self.above, self.below = _reached(layers, self.table.edges)
-        # Not all edges: a first row may lie in the padding, or come from another input.
+        # Not all edges: a first row may be padding, or come from another input.
         self.awaited, self.awaiting = _reached(
             layers,
             [
                 edge
                 for number, edge in enumerate(self.table.edges)
-                for consumed, _ in [self.table.reading(number, 1)]
-                if consumed[0]
+                if self.table.needed(number, 1, 1)[0]  # by the first phase of the consumer
             ],
         )
-        all_layers = (1 << layers) - 1
+        # In bits: all layers before a separator are above it, and all layers after it await it.
         self.separators = tuple(
             layer
-            for layer in range(layers)
-            for later_layers in [all_layers & ~((2 << layer) - 1)]
-            if self.above[layer] == (1 << layer) - 1 and self.awaiting[layer] == later_layers
+            for layer, (above, awaiting) in enumerate(zip(self.above, self.awaiting, strict=True))
+            if above == (1 << layer) - 1 and awaiting == (1 << layers) - (2 << layer)
         )
         self._is_separator = [layer in self.separators for layer in range(layers)]
         # For each layer, pairs: edge, and layer at its other end.
@@ -197,7 +196,7 @@ class PartitionModel:
         """Return the rows of a part of each layer at these genes."""
         return tuple(map(self.table.part_rows, range(len(genes)), genes))
 
-    def _storage(self, number: int, rows: tuple[int, ...]) -> Rows:
+    def _storage(self, number: int, rows: tuple[int, ...]) -> EdgeRows:
         """The smallest buffers of one block; rows: of the parts of each of its layers.
 
         Networks repeat their blocks, often in other widths: the rows held are cached for all of these.
@@ -282,23 +281,25 @@ class PartitionModel:
         self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]
     ) -> tuple[Sequence[int], FiringSteps]:
         """The schedule of the layers of a segment: the layer of each step, from 0, and the steps."""
-        waits = Waits(self.table.numbers, [0], [], [])
+        waits: list[list[tuple[int, int]]] = []
         for layer in range(begin, end):
-            for number, producer in self._inputs[layer]:
-                if producer >= begin:
-                    waits.source.append(producer - begin)
-                    waits.start.append(self.table.needed_at(number, rows[producer], rows[layer]))
+            waits.append(
+                [
+                    (producer - begin, self.table.needed_at(number, rows[producer], rows[layer]))
+                    for number, producer in self._inputs[layer]
+                    if producer >= begin
+                ]
+            )
             for number, consumer in self._outputs[layer]:
                 capacity = capacities[number]
                 # Waits for room only where the buffer is smaller than the tensor.
                 if consumer < end and capacity < self.table.edges[number].rows:
                     start = self.table.room_at(number, rows[layer], rows[consumer], capacity)
-                    waits.source.append(consumer - begin)
-                    waits.start.append(start)
-            waits.waiting.append(len(waits.source))
+                    waits[-1].append((consumer - begin, start))
         phases = [len(self.table.written(layer, rows[layer])) for layer in range(begin, end)]
         separators = self._is_separator[begin:end]
-        return firing_order(phases, waits, separators=separators, is_started=begin > 0)
+        numbers = self.table.numbers
+        return firing_order(phases, waits, numbers, separators=separators, is_started=begin > 0)
 
 
 def _reached(layers: int, edges: Sequence[PartitionEdge]) -> tuple[list[int], list[int]]:
@@ -312,41 +313,31 @@ def _reached(layers: int, edges: Sequence[PartitionEdge]) -> tuple[list[int], li
     return above, below
 
 
-class Waits(NamedTuple):
-    """The firings of other layers that each phase of each layer waits for.
-
-    Layer l has the waits waiting[l] to waiting[l + 1] - 1. Wait n is for layer source[n]: phase p waits
-    for numbers[start[n] + p] of its firings.
-    """
-
-    numbers: array[int]
-    waiting: list[int]
-    source: list[int]
-    start: list[int]
-
-
 def firing_order(
     phases: Sequence[int],
-    waits: Waits,
+    waits: Sequence[Sequence[tuple[int, int]]],
+    numbers: array[int],
     *,
     separators: Sequence[bool],
     is_started: bool = False,
 ) -> tuple[Sequence[int], FiringSteps]:
     """Return the schedule of one frame: the layer of each step, and the steps of each layer.
 
-    phases: of each layer. waits: for input and for room. separators: for each layer, whether all layers
-    after it depend on it. is_started: whether the first layer has fired all its phases before, and is
-    left out. Raises InvalidNetwork if every layer waits for another. O(passes * layers).
+    phases: of each layer. waits: for input and for room; of each layer pairs (source, start): its phase
+    p waits for numbers[start + p] firings of the layer `source`. separators: for each layer, whether
+    all layers after it depend on it. is_started: whether the first layer has fired all its phases
+    before, and is left out. Raises InvalidNetwork if every layer waits for another. O(passes * layers).
     """
     backend = compiler.backend(fits=True)
     order = backend.blank(sum(phases))
     first, last = (backend.array([-1] * len(phases)) for _ in range(2))
     fired = backend.blank(len(phases))
     fired[0] = phases[0] if is_started else 0
+    begins = list(accumulate(map(len, waits), initial=0))  # of the waits of each layer
+    sources = [source for waits_of_layer in waits for source, _ in waits_of_layer]
+    starts = [start for waits_of_layer in waits for _, start in waits_of_layer]
     layers = backend.kernel(kernel.Layers)(
-        *map(backend.array, (phases, separators, waits.waiting, waits.source, waits.start)),
-        waits.numbers,
-        fired,
+        *map(backend.array, (phases, separators, begins, sources, starts)), numbers, fired
     )
     steps = backend.kernel(kernel.round_robin_order)(layers, order, first, last)
     del layers  # it holds a view of the numbers, which cannot grow meanwhile

@@ -34,7 +34,8 @@ from planners.reuse.application import Partition
 
 EFFORT = 200  # storage distributions to look at in the search of one block
 
-Rows = tuple[int, ...]  # of each edge of a block, or after each phase of a layer
+EdgeRows = tuple[int, ...]  # rows of each edge of a block
+RowTotals = tuple[int, ...]  # rows up to the end of each phase of a layer
 
 
 class PartitionEdge(NamedTuple):
@@ -52,7 +53,8 @@ class PartitionRows:
 
     part_rows(layer, wanted): rows of a part, at most `wanted`; None: the whole tensor.
     written(layer, rows): rows written up to the end of each phase.
-    reading(edge, rows): rows consumed, and rows released, up to the end of each phase of the consumer.
+    reading(edge, rows): rows consumed, and rows released, each up to the end of each phase of the
+    consumer.
     needed(edge, producer_rows, consumer_rows): firings of the producer that each phase of the consumer
     waits for. room(.., capacity): firings of the consumer that each phase of the producer waits for, in
     a buffer of `capacity` rows; a firing claims space at its start.
@@ -94,10 +96,10 @@ class PartitionRows:
         rows = height if wanted is None else min(wanted, height)
         return height if len(self.written(layer, rows)) == 1 else rows
 
-    def _written(self, layer: int, rows: int) -> tuple[int, ...]:
+    def _written(self, layer: int, rows: int) -> RowTotals:
         return parts(self.layers[layer], self._inputs[layer], self._granularity(layer, rows))
 
-    def _reading(self, edge: int, rows: int) -> tuple[Rows, Rows]:
+    def _reading(self, edge: int, rows: int) -> tuple[RowTotals, RowTotals]:
         consumer, index = self.edges[edge].consumer, self.edges[edge].connection.index
         granularity = self._granularity(consumer, rows)
         rates = reading_rates(self.layers[consumer], index, self._inputs[consumer], granularity)
@@ -134,18 +136,14 @@ def _firings_to(reached: Sequence[int], amounts: Iterable[int]) -> tuple[int, ..
 
 
 class CyclicBlock(NamedTuple):
-    """Edges of a partition, any two on a common cycle, and their layers, in order.
-
-    ends: producer and consumer of each edge, as positions among the layers of the block.
-    """
+    """Edges of a partition, any two on a common undirected cycle, and their layers, in order."""
 
     edges: tuple[int, ...]
     layers: tuple[int, ...]
-    ends: tuple[tuple[int, int], ...]
 
 
 def blocks_of(layers: int, edges: Sequence[PartitionEdge]) -> tuple[CyclicBlock, ...]:
-    """Return the blocks of this many layers."""
+    """Return the blocks of a partition with this number of layers."""
     graph = Graph(
         name="layers",
         actors=tuple(Actor(name=str(layer), durations=(1,)) for layer in range(layers)),
@@ -157,16 +155,14 @@ def blocks_of(layers: int, edges: Sequence[PartitionEdge]) -> tuple[CyclicBlock,
             for number, edge in enumerate(edges)
         ),
     )  # fmt: skip
-    blocks = []
-    for block in live_blocks(graph):
-        numbers = tuple(int(channel.name) for channel in block.channels)
-        members = tuple(sorted(int(actor.name) for actor in block.actors))
-        ends = [
-            (members.index(edges[number].producer), members.index(edges[number].consumer))
-            for number in numbers
-        ]
-        if numbers:
-            blocks.append(CyclicBlock(edges=numbers, layers=members, ends=tuple(ends)))
+    blocks = [
+        CyclicBlock(
+            edges=tuple(int(channel.name) for channel in block.channels),
+            layers=tuple(sorted(int(actor.name) for actor in block.actors)),
+        )
+        for block in live_blocks(graph)
+        if block.channels
+    ]
     return tuple(sorted(blocks))
 
 
@@ -181,8 +177,8 @@ class EdgeRates(NamedTuple):
     producer: int
     consumer: int
     needed: tuple[int, ...]
-    consumed: Rows
-    released: Rows
+    consumed: RowTotals
+    released: RowTotals
 
 
 class BlockRates(NamedTuple):
@@ -191,7 +187,7 @@ class BlockRates(NamedTuple):
     Equal for blocks that differ in the elements of a row alone.
     """
 
-    written: tuple[tuple[int, ...], ...]
+    written: tuple[RowTotals, ...]
     edges: tuple[EdgeRates, ...]
 
     def most_rows(self, edge: EdgeRates, fired: Sequence[int]) -> int:
@@ -206,48 +202,38 @@ class BlockRates(NamedTuple):
 
 def block_rates(table: PartitionRows, block: CyclicBlock, rows: Sequence[int]) -> BlockRates:
     """Return the rates of a block; rows: of the parts of each layer of the block."""
-    return BlockRates(
-        written=tuple(map(table.written, block.layers, rows)),
-        edges=tuple(
-            EdgeRates(
-                producer,
-                consumer,
-                table.needed(number, rows[producer], rows[consumer]),
-                *table.reading(number, rows[consumer]),
-            )
-            for number, (producer, consumer) in zip(block.edges, block.ends, strict=True)
-        ),
-    )
+    edges = []
+    for number in block.edges:
+        edge = table.edges[number]
+        producer, consumer = block.layers.index(edge.producer), block.layers.index(edge.consumer)
+        needed = table.needed(number, rows[producer], rows[consumer])
+        edges.append(EdgeRates(producer, consumer, needed, *table.reading(number, rows[consumer])))
+    return BlockRates(written=tuple(map(table.written, block.layers, rows)), edges=tuple(edges))
 
 
-def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
+def held_rows(rates: BlockRates) -> tuple[EdgeRows, EdgeRows]:
     """Return the rows of each edge below which a block deadlocks, and rows that are enough.
 
     Enough are the rows that the schedule holds which always fires the deepest enabled layer.
     """
     # For each layer, by layer above it: the firings of that layer that each phase waits for.
     waits: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]
-
-    def wait(layer: int, above: int, firings: Sequence[int]) -> None:
-        previous = waits[layer].get(above, firings)
-        waits[layer][above] = [max(pair) for pair in zip(previous, firings, strict=True)]
-
-    for layer in range(len(waits)):
-        for edge in rates.edges:
-            if edge.consumer == layer:
-                wait(layer, edge.producer, edge.needed)
-                # Chains of waits: a layer waits for all that its producers wait for.
-                for above, firings in waits[edge.producer].items():
-                    # The last of the needed firings waits for the firings of `above`.
-                    before = [firings[count - 1] if count else 0 for count in edge.needed]
-                    wait(layer, above, before)
+    # The waits of a producer are complete before those of its consumers.
+    for edge in sorted(rates.edges, key=lambda edge: edge.consumer):
+        awaited: dict[int, Sequence[int]] = {edge.producer: edge.needed}
+        # Chains of waits: the last of the needed firings waits for the firings of `above`.
+        for above, firings in waits[edge.producer].items():
+            awaited[above] = [firings[count - 1] if count else 0 for count in edge.needed]
+        for above, firings in awaited.items():
+            previous = waits[edge.consumer].get(above, firings)
+            waits[edge.consumer][above] = list(map(max, previous, firings))
     least = tuple(
         rates.most_rows(edge, waits[edge.consumer][edge.producer]) for edge in rates.edges
     )
     return least, least if len(rates.edges) == 1 else _rows_deepest_first(rates)
 
 
-def _rows_deepest_first(rates: BlockRates) -> Rows:
+def _rows_deepest_first(rates: BlockRates) -> EdgeRows:
     """Rows held by each edge if the enabled layer that is last in the order always fires."""
     phases = [len(written) for written in rates.written]
     inputs = [
@@ -259,13 +245,10 @@ def _rows_deepest_first(rates: BlockRates) -> Rows:
     fired_before: list[list[int]] = [[] for _ in rates.edges]
 
     def can_fire(layer: int) -> bool:
-        if fired[layer] == phases[layer]:
-            return False
-        for number in inputs[layer]:
-            edge = rates.edges[number]
-            if fired[edge.producer] < edge.needed[fired[layer]]:
-                return False
-        return True
+        return fired[layer] < phases[layer] and all(
+            fired[edge.producer] >= edge.needed[fired[layer]]
+            for edge in map(rates.edges.__getitem__, inputs[layer])
+        )
 
     for _ in range(sum(phases)):
         # Deepest first: consumers fire as soon as they can, which keeps buffers small.
@@ -279,14 +262,14 @@ def _rows_deepest_first(rates: BlockRates) -> Rows:
 
 
 def block_storage(
-    rates: BlockRates, row_elements: Sequence[int], held: tuple[Rows, Rows] | None = None
-) -> Rows:
+    rates: BlockRates, row_elements: Sequence[int], held: tuple[EdgeRows, EdgeRows]
+) -> EdgeRows:
     """Return the rows of the smallest buffers of a block.
 
-    row_elements: of each edge. held: `held_rows` of the rates, if known. The search ends after EFFORT
+    row_elements: of each edge. held: `held_rows` of the rates. The search ends after EFFORT
     distributions, with the smallest buffers so far.
     """
-    least, enough = held or held_rows(rates)
+    least, enough = held
     if least == enough:
         return enough
     graph = _graph(rates, row_elements)

@@ -11,7 +11,7 @@ from cnn2csdf.builder import NetworkBuilder
 from planners.reuse import partition
 from planners.reuse.application import Application, single_partition
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.storage import BlockRates, EdgeRates, block_rates, block_storage
+from planners.reuse.storage import BlockRates, EdgeRates, block_rates, block_storage, held_rows
 
 
 def drawn(random):
@@ -53,7 +53,7 @@ def test_the_buffer_of_one_edge_is_the_smallest_that_does_not_deadlock():
         edge = EdgeRates(0, 1, needed, consumed, released)
         rates = BlockRates(written=(written, tuple(range(1, len(consumed) + 1))), edges=(edge,))
         least = next(c for c in range(100) if is_live(written, consumed, released, c))
-        assert block_storage(rates, [5]) == (least,)
+        assert block_storage(rates, [5], held_rows(rates)) == (least,)
 
 
 def residual_blocks(*widths):
@@ -85,10 +85,9 @@ def test_what_is_remembered_of_blocks_alike_is_what_each_needs_by_itself():
         rows = model.part_rows([random.choice((1, 2, 5, None)) for _ in model.table.layers])
         expected = {}
         for block in model.blocks:
-            storage = block_storage(
-                block_rates(model.table, block, [rows[one] for one in block.layers]),
-                [model.table.edges[edge].row_elements for edge in block.edges],
-            )
+            rates = block_rates(model.table, block, [rows[layer] for layer in block.layers])
+            row_elements = [model.table.edges[edge].row_elements for edge in block.edges]
+            storage = block_storage(rates, row_elements, held_rows(rates))
             expected |= dict(zip(block.edges, storage, strict=True))
         assert dict(enumerate(model.capacities(rows))) == expected
 
@@ -101,7 +100,6 @@ def test_blocks_that_differ_in_their_channels_alone_are_worked_out_once(monkeypa
         worked_out.append(rates)
         return held_rows(rates)
 
-    held_rows = partition.held_rows
     monkeypatch.setattr(partition, "held_rows", noted)
     model = model_of(residual_blocks(*widths))
     model.capacities(model.part_rows([1] * len(model.table.layers)))

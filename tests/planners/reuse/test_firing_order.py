@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from csdf.errors import InvalidNetwork
-from planners.reuse.partition import Waits, firing_order
+from planners.reuse.partition import firing_order
 from tests.both_kernels import BOTH, use
 
 
@@ -47,17 +47,13 @@ def passes(phases, waits, *, is_started):
 
 
 def as_waits(phases, waits):
-    found = Waits(
-        array("q", [99]), [0], [], []
-    )  # what other stretches wait for stands there as well
-    for layer in range(len(phases)):
-        for (waiting, source), firings in waits.items():
-            if waiting == layer:
-                found.source.append(source)
-                found.start.append(len(found.numbers))
-                found.numbers.extend(firings)
-        found.waiting.append(len(found.source))
-    return found
+    """The waits of each layer as pairs, and the array of the firings that they begin in."""
+    numbers = array("q", [99])  # the waits of other segments precede
+    pairs = [[] for _ in phases]
+    for (layer, source), firings in waits.items():
+        pairs[layer].append((source, len(numbers)))
+        numbers.extend(firings)
+    return pairs, numbers
 
 
 @pytest.mark.parametrize("backend", BOTH)
@@ -73,10 +69,10 @@ def test_layers_fire_once_a_pass_as_soon_as_they_can(backend, is_started, monkey
         if expected is None:
             stuck += 1
             with pytest.raises(InvalidNetwork, match="every layer waits for another one"):
-                firing_order(phases, given, separators=no_gates, is_started=is_started)
-            given.numbers.append(0)  # nothing holds on to the numbers
+                firing_order(phases, *given, separators=no_gates, is_started=is_started)
+            given[1].append(0)  # nothing holds on to the numbers
             continue
-        order, found = firing_order(phases, given, separators=no_gates, is_started=is_started)
+        order, found = firing_order(phases, *given, separators=no_gates, is_started=is_started)
         assert list(order) == expected
         assert found.total == len(expected)
         for layer in range(len(phases)):
@@ -101,6 +97,6 @@ def test_a_gate_changes_no_schedule(backend, monkeypatch):
             continue
         given = as_waits(phases, waits)
         gates = [layer == gate for layer in range(len(phases))]
-        with_gate = firing_order(phases, given, separators=gates)
-        without = firing_order(phases, given, separators=[False] * len(phases))
+        with_gate = firing_order(phases, *given, separators=gates)
+        without = firing_order(phases, *given, separators=[False] * len(phases))
         assert list(with_gate[0]) == list(without[0])
