@@ -47,13 +47,6 @@ class SlidingRows(NamedTuple):
     bottom: int
 
 
-class Part(NamedTuple):
-    """A range of rows of a tensor, in its window, that one layer of the streaming form computes."""
-
-    name: str
-    rows: Range
-
-
 @public
 def as_stream(model: Model, hop: Positive) -> Model:
     """Return the streaming form of a network: its inputs have `hop` rows, its results are the same.
@@ -112,7 +105,9 @@ class _Streaming:
         self._ends: list[Layer] = []
         self._sliding: dict[str, SlidingRows] = {}  # by layer of the network
         self._heads: dict[str, int] = {}
-        self._parts: dict[str, dict[int, Part]] = {}  # first and last rows, by their first row
+        self._again: dict[
+            str, dict[int, str]
+        ] = {}  # layers of first and last rows, by their first row
         self._weights = None if model.weights is None else dict(model.weights)
         self._windows: dict[tuple[str, int], str] = {}
         self._joined: dict[tuple[str, ...], str] = {}
@@ -224,25 +219,22 @@ class _Streaming:
         """Add the layers that compute the first, the new and the last rows of a layer."""
         rows, height = self._sliding[layer.name], layer.shape.rows
         head, inner_end = self._heads[layer.name], height - rows.bottom
-        ends = {0: (0, head), inner_end: (inner_end, height)}
-        spans = [span for span in ends.values() if span[0] < span[1]]
+        spans = [span for span in ((0, head), (inner_end, height)) if span[0] < span[1]]
         if spans:
             layer = with_named_arrays(self._network, layer)
-        parts = {}
+        again = self._again[layer.name] = {}
         for first, end in spans:
-            name = self._free(f"{layer.name} rows {first} to {end}")
-            parts[first] = Part(name, (first, end))
+            again[first] = name = self._free(f"{layer.name} rows {first} to {end}")
             if self._weights is not None and layer.name in self._weights:
                 self._weights[name] = self._weights[layer.name]
-            self._add_rows(layer, parts[first])
-        self._parts[layer.name] = parts
-        self._add_rows(layer, Part(layer.name, (inner_end - rows.new, inner_end)))
+            self._add_rows(layer, name, (first, end))
+        self._add_rows(layer, layer.name, (inner_end - rows.new, inner_end))
 
-    def _add_rows(self, layer: Layer, part: Part) -> None:
-        """Add a layer that computes some rows, from the input rows that they need."""
-        operator, (first, end) = layer.operator, _rows_needed(layer, part.rows)
-        inputs = [self._rows(name, first, end) for name in layer.inputs]
-        count = part.rows[1] - part.rows[0]
+    def _add_rows(self, layer: Layer, name: str, rows: Range) -> None:
+        """Add a layer of this name that computes some rows, from the input rows that they need."""
+        operator, (first, end) = layer.operator, _rows_needed(layer, rows)
+        inputs = [self._rows(source, first, end) for source in layer.inputs]
+        count = rows[1] - rows[0]
         if (window := operator.sliding_window) is not None:
             _, left, _, right = window.padding
             height = self._height(layer.inputs[0])
@@ -253,7 +245,7 @@ class _Streaming:
         self._layers.append(
             replace(
                 layer,
-                name=part.name,
+                name=name,
                 operator=operator,
                 inputs=tuple(inputs),
                 shape=with_rows(layer.shape, count),
@@ -269,18 +261,17 @@ class _Streaming:
         source, sliding = self._network.layer(name), self._sliding[name]
         first, end = max(first, 0), min(end, source.shape.rows)
         rows = end - first
-        parts, pieces = self._parts.get(name, {}), list[str]()
+        again, pieces = self._again.get(name, {}), list[str]()
         inner_end = source.shape.rows - sliding.bottom
-        if 0 in parts and first < max(sliding.top, 1):
-            _, (_, upto) = parts[0]
-            pieces.append(self._cut(parts[0].name, source, first, min(end, upto) - first, upto))
-            first = upto
+        if 0 in again and first < max(sliding.top, 1):
+            head = self._heads[name]
+            pieces.append(self._cut(again[0], source, first, min(end, head) - first, head))
+            first = head
         if first < min(end, inner_end):
             pieces.append(self._inner_rows(source, first, min(end, inner_end)))
         if end > max(first, inner_end):
             begin = max(first, inner_end)
-            last = parts[inner_end].name
-            place = begin - inner_end
+            last, place = again[inner_end], begin - inner_end
             pieces.append(self._cut(last, source, place, end - begin, sliding.bottom))
         return pieces[0] if len(pieces) == 1 else self._joined_rows(source, pieces, rows)
 
