@@ -333,6 +333,44 @@ def test_no_modules_import_one_another_in_a_circle():
     assert circle(ROOT) == []
 
 
+USE_EACH_OTHER = (  # rooms, as CONTRIBUTING.md says
+    {"planners.plan", "planners.rewrites", "planners.memory"},
+    {"planners.fusion", "planners.published"},
+)
+
+
+def upward_imports(rooms, root):
+    """The rooms that import from a room behind them in the list, with that room."""
+
+    def place_of(name):
+        within = [place for place, room in enumerate(rooms) if is_within(name, room)]
+        return max(within, key=lambda place: len(rooms[place]), default=None)
+
+    pairs = set()
+    for path in modules(root):
+        name = module_name(path, root)
+        place = place_of(name)
+        if place is None or layer_of(name) in ("cnn2csdf.commands", "planners.commands"):
+            continue
+        for node, _ in imports(path.read_text()):
+            for other in map(place_of, imported_modules(node, root)):
+                if other is not None and other > place:
+                    pairs.add((rooms[place], rooms[other]))
+    return pairs
+
+
+def test_the_map_of_the_code_lists_all_rooms_in_the_order_of_their_imports():
+    section = (ROOT / "CONTRIBUTING.md").read_text().partition("## Map of the code")[2]
+    rooms = [line.split()[0] for line in section.split("```")[1].splitlines()[1:]]
+    pairs = upward_imports(rooms, ROOT)
+    assert {
+        pair for pair in pairs if not any({*pair} <= group for group in USE_EACH_OTHER)
+    } == set()
+    assert upward_imports(rooms[::-1], ROOT) - pairs  # the order is compared
+    folders = {f"planners.{path.parent.name}" for path in ROOT.glob("planners/*/__init__.py")}
+    assert folders - {"planners.commands", "planners.schemas"} <= {*rooms}
+
+
 def test_no_module_has_more_than_800_lines():
     # Short modules are no aim: CONTRIBUTING.md says what belongs into one.
     lengths = {
