@@ -428,7 +428,7 @@ def from_worker(stop: Stop, function: Callable[..., Any], *values: Any) -> Itera
                     stop.look(message)
                 else:
                     yield message
-        except EOFError:
+        except (EOFError, pickle.UnpicklingError):  # before a message, or within a message
             code = process.wait()
             raise ExecutionError(f"the worker that measures ended with code {code}") from None
         finally:

@@ -1,3 +1,5 @@
+import os
+import pickle
 from dataclasses import replace
 from itertools import count
 
@@ -326,6 +328,19 @@ def test_a_worker_that_ends_early_is_reported():
 
 def leave(code, _):
     raise SystemExit(code)
+
+
+@pytest.mark.slow
+def test_a_worker_that_ends_within_a_message_is_reported():
+    with pytest.raises(ExecutionError, match="the worker that measures ended with code 4"):
+        list(from_worker(Stop(), leave_within_a_message, 4))
+
+
+def leave_within_a_message(code, stop):
+    stop.look()  # a whole message before
+    message = pickle.dumps(list(range(100)))
+    os.write(stop._report.args[0].fileno(), message[: len(message) // 2])
+    os._exit(code)
 
 
 class Clock:
