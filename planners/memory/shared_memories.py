@@ -77,7 +77,7 @@ class _Region(NamedTuple):
 def _in_shared_memories(
     fits: Sequence[Fit], again: Callable[[int, Mapping[str, Any]], Fit]
 ) -> Sequence[Fit]:
-    """Return the answers with all plans in the same memories; unchanged if a network has no plan."""
+    """Return the answers with all plans in the same memories; not yet all if a network has no plan."""
     if len(fits) < 2 or any(fit.best is None for fit in fits):
         return fits
     answers = list(fits)
