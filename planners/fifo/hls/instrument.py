@@ -562,6 +562,7 @@ class FunctionWalk:
                 inner = FunctionWalk(self.instrumented, self.function)
                 inner.unlabelled = self.unlabelled
                 inner._compound(end, close - 1)
+                self.unlabelled = inner.unlabelled
                 end = close
             elif tokens[end].text == "{" or is_capture:
                 end = after(tokens, end)

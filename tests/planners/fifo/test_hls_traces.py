@@ -144,6 +144,20 @@ def test_a_process_of_an_unrolled_loop_captures_its_counters(header, captures):
     assert f"[{captures}]{{f(i);}}" in source.instrumented()
 
 
+def test_loops_of_lambdas_are_numbered_with_those_of_their_function():
+    design, _ = design_of(
+        """\
+void top(int a[8]) {
+#pragma HLS dataflow
+  auto set = [&](int n) { for (int i = 0; i < n; i++) a[i] = n; };
+  for (int i = 0; i < 8; i++) a[i] = i;
+}
+"""
+    )
+    instrumented = instrument(design, design.functions["top"][0])
+    assert [(one.line, one.number) for one in instrumented.loops[1:]] == [(3, 1), (4, 2)]
+
+
 @pytest.mark.parametrize(
     "inner", ["struct word { int x; };", "const int table[] = {1, 2};", "enum kind { a, b };"]
 )
