@@ -97,6 +97,15 @@ def test_a_table_with_cycles_out_of_reach_says_no(run, answer, tmp_path):
     assert "--cycles" in remarks  # no report says the clock
 
 
+def test_a_front_of_a_table_that_deadlocks_in_any_depths_says_no(run, tmp_path):
+    path = tmp_path / "accesses.csv"
+    path.write_text("a,l,0,g,read,0\na,l,0,f,write,1\nb,m,0,f,read,0\nb,m,0,g,write,1\n")
+    code, output, _ = run("fifo", "hls", path, "--front")
+    assert code == 1
+    assert "none: it deadlocks in any depths" in output
+    assert "in time" not in output
+
+
 def require_page(path):
     """The page has depths, words over time and the story of the deadlock."""
     assert read_page(path).problems == []

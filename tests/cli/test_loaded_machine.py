@@ -89,9 +89,9 @@ def forks(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("goal", [(), ("--front",), ("--front", "--objective", "bram")])
-def test_a_slow_machine_finishes_the_depths_of_a_call(goal, forks, run, monkeypatch):
-    # A clock of computations alone: of each it takes so many times its effort.
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock of computations alone: each takes so many times its effort."""
     clock = SimpleNamespace(now=0.0, slowdown=1)
     spend = Stop.spend
 
@@ -101,6 +101,11 @@ def test_a_slow_machine_finishes_the_depths_of_a_call(goal, forks, run, monkeypa
 
     monkeypatch.setattr(Stop, "spend", spend_slowly)
     monkeypatch.setattr("csdf.time_limit.time.monotonic", lambda: clock.now)
+    return clock
+
+
+@pytest.mark.parametrize("goal", [(), ("--front",), ("--front", "--objective", "bram")])
+def test_a_slow_machine_finishes_the_depths_of_a_call(goal, forks, run, clock, monkeypatch):
     command = ("fifo", "hls", forks, *goal, "--effort", "1ms")
     usual = run(*command)
     assert usual[0] == 0
@@ -108,6 +113,23 @@ def test_a_slow_machine_finishes_the_depths_of_a_call(goal, forks, run, monkeypa
     monkeypatch.setattr("csdf.cli.frame.long_work.LEAST_CLOCK_SECONDS", 1.01 * clock.now)
     clock.slowdown = 15
     assert run(*command) == usual
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        ("1ms", "no Pareto point found in time; as given 2160 bits"),
+        ("20ms", "the time limit ended the search: 1 Pareto point"),
+    ],
+)
+@pytest.mark.usefixtures("clock")
+def test_a_front_of_calls_that_the_clock_cut_short_says_so_and_exits_with_3(
+    limit, says, forks, run
+):
+    command = ("fifo", "hls", forks, "--front", "--time-limit", limit)
+    code, output, _ = run(*command)
+    assert (code, says in output.splitlines()[0]) == (3, True)
+    assert run(*command, "--best-effort")[0] == (0 if "1 Pareto" in says else 3)
 
 
 def test_an_arena_that_the_clock_cut_short_says_so_and_exits_with_3(tiles, run):

@@ -221,7 +221,9 @@ class CallAnswer:
             shown = dict.fromkeys(f"{end.cost} {self.unit} at {end.cycles} cycles" for end in ends)
             points = answers.counted(len(call_study.points), "Pareto point")
             verdict = f"{points}; {' to '.join(shown)}"
-        if call_study.sizing is not None and call_study.sizing.is_cut_short:
+        elif self.question.has_front and not call_study.is_complete:
+            verdict = f"no Pareto point found in time; {verdict}"
+        if call_study.is_cut_short:
             verdict = f"{answers.CUT_SHORT}: {verdict}"
         return verdict
 
@@ -254,7 +256,7 @@ class CallAnswer:
         if self.study.sizing is not None and self.study.sizing.depths:
             yield ""
             yield from self._table(self.study.sizing)
-        if self.question.has_front:
+        if self.study.points:
             yield ""
             yield from self._front_table()
         yield ""

@@ -68,8 +68,16 @@ def work(options: argparse.Namespace) -> int:
         write_text(options.page, call_page(answer, call_study.sizing, origin))
         remark(options.program, f"wrote {options.page}")
     if call_study.sizing is None:
-        return answers.ANSWERED if call_study.points else answers.NO
+        return _exit_code_of_front(call_study, is_best_effort=options.best_effort)
     return exit_code(call_study.sizing, is_best_effort=options.best_effort)
+
+
+def _exit_code_of_front(call_study: CallStudy, *, is_best_effort: bool) -> int:
+    """Return 0 for points, 1 if all depths deadlock, 3 if the search ended too early to know."""
+    if call_study.is_complete and not call_study.points:
+        return answers.NO
+    is_open = call_study.is_cut_short and not is_best_effort
+    return answers.ANSWERED if call_study.points and not is_open else answers.UNKNOWN
 
 
 def _require_source(path: Path) -> None:

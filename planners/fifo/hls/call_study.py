@@ -73,6 +73,11 @@ class CallStudy:
     unneeded: tuple[int, ...] = ()
     uncalibrated: tuple[str, ...] = ()
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the time limit ended the search for the sizing, or for a point, before a proof."""
+        return any(sizing.is_cut_short for sizing in (self.sizing, *self.points) if sizing)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -128,7 +133,9 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         unbounded=minimum, as_given=as_given, at_depth_2=at_depth_2,
         limit=None if outcome.cycles is None else limit(nominal, outcome),
         sizing=sizing, sizing_without_skew=plain,
-        points=points, is_complete=is_complete and not uncalibrated, uncalibrated=uncalibrated,
+        # A front without points is complete by a deadlock in any depths, whatever the timing.
+        points=points, is_complete=is_complete and not (points and uncalibrated),
+        uncalibrated=uncalibrated,
         idle=tuple(index for index in range(len(as_given.depths)) if index not in outcome.full),
         unneeded=_unneeded(first, as_given, question.skew, stops().finishing().charge),
     )  # fmt: skip
