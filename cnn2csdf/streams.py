@@ -105,9 +105,8 @@ class _Streaming:
         self._ends: list[Layer] = []
         self._sliding: dict[str, SlidingRows] = {}  # by layer of the network
         self._heads: dict[str, int] = {}
-        self._again: dict[
-            str, dict[int, str]
-        ] = {}  # layers of first and last rows, by their first row
+        self._firsts: dict[str, str] = {}  # layers of the first rows, by tensor
+        self._lasts: dict[str, str] = {}
         self._weights = None if model.weights is None else dict(model.weights)
         self._windows: dict[tuple[str, int], str] = {}
         self._joined: dict[tuple[str, ...], str] = {}
@@ -116,11 +115,17 @@ class _Streaming:
     def model(self) -> Model:
         """Return the streaming form."""
         self._set_sliding_rows()
+        for layer in self._network.inputs:
+            shape = with_rows(layer.shape, self._hop)
+            self._layers.append(replace(layer, operator=Input(dims=shape.dims), shape=shape))
+        # First rows depend on the inputs alone; all of them at once need the fewest bytes.
+        for layer in self._network.layers:
+            if self._heads.get(layer.name) and not layer.is_input:
+                self._firsts[layer.name] = self._add_copy(layer, (0, self._heads[layer.name]))
         for layer in self._network.layers:
             if layer.is_input:
-                shape = with_rows(layer.shape, self._hop)
-                self._layers.append(replace(layer, operator=Input(dims=shape.dims), shape=shape))
-            elif layer.name in self._sliding:
+                continue
+            if layer.name in self._sliding:
                 self._add_sliding(layer)
             else:
                 inputs = tuple(self._whole(name) for name in layer.inputs)
@@ -191,6 +196,9 @@ class _Streaming:
                 f"it reads are new in a hop of {self._hop}; give a multiple of all strides"
             )
         needs = [_rows_needed(layer, (row, row + 1)) for row in range(layer.shape.rows)]
+        height = min(map(self._height, layer.inputs))
+        if needs[0][1] <= 0 or needs[-1][0] >= height:
+            return None  # a row of padding alone
         least = max(rows.top for rows in sources)
         most = min(
             self._height(name) - rows.bottom
@@ -216,19 +224,22 @@ class _Streaming:
         return heads
 
     def _add_sliding(self, layer: Layer) -> None:
-        """Add the layers that compute the first, the new and the last rows of a layer."""
+        """Add the layers that compute the last and the new rows of a layer."""
         rows, height = self._sliding[layer.name], layer.shape.rows
-        head, inner_end = self._heads[layer.name], height - rows.bottom
-        spans = [span for span in ((0, head), (inner_end, height)) if span[0] < span[1]]
-        if spans:
+        inner_end = height - rows.bottom
+        if rows.bottom:
+            self._lasts[layer.name] = self._add_copy(layer, (inner_end, height))
+        if rows.bottom or self._heads[layer.name]:
             layer = with_named_arrays(self._network, layer)
-        again = self._again[layer.name] = {}
-        for first, end in spans:
-            again[first] = name = self._free(f"{layer.name} rows {first} to {end}")
-            if self._weights is not None and layer.name in self._weights:
-                self._weights[name] = self._weights[layer.name]
-            self._add_rows(layer, name, (first, end))
         self._add_rows(layer, layer.name, (inner_end - rows.new, inner_end))
+
+    def _add_copy(self, layer: Layer, rows: Range) -> str:
+        """Add a copy of a layer that computes some of its rows; return its name."""
+        name = self._free(f"{layer.name} rows {rows[0]} to {rows[1]}")
+        if self._weights is not None and layer.name in self._weights:
+            self._weights[name] = self._weights[layer.name]
+        self._add_rows(with_named_arrays(self._network, layer), name, rows)
+        return name
 
     def _add_rows(self, layer: Layer, name: str, rows: Range) -> None:
         """Add a layer of this name that computes some rows, from the input rows that they need."""
@@ -261,18 +272,19 @@ class _Streaming:
         source, sliding = self._network.layer(name), self._sliding[name]
         first, end = max(first, 0), min(end, source.shape.rows)
         rows = end - first
-        again, pieces = self._again.get(name, {}), list[str]()
+        pieces = list[str]()
         inner_end = source.shape.rows - sliding.bottom
-        if 0 in again and first < max(sliding.top, 1):
-            head = self._heads[name]
-            pieces.append(self._cut(again[0], source, first, min(end, head) - first, head))
+        head = self._heads[name] if name in self._firsts else 0
+        if first < head and (first < max(sliding.top, 1) or end <= head):
+            layer = self._firsts[name]
+            pieces.append(self._cut(layer, source, first, min(end, head) - first, head))
             first = head
         if first < min(end, inner_end):
             pieces.append(self._inner_rows(source, first, min(end, inner_end)))
         if end > max(first, inner_end):
             begin = max(first, inner_end)
-            last, place = again[inner_end], begin - inner_end
-            pieces.append(self._cut(last, source, place, end - begin, sliding.bottom))
+            layer, place = self._lasts[name], begin - inner_end
+            pieces.append(self._cut(layer, source, place, end - begin, sliding.bottom))
         return pieces[0] if len(pieces) == 1 else self._joined_rows(source, pieces, rows)
 
     def _inner_rows(self, source: Layer, first: int, end: int) -> str:

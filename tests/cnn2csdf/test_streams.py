@@ -128,6 +128,17 @@ def test_padded_rows_of_integers_give_the_same_bytes_from_one_store_of_weights()
     assert sum(isinstance(one.operator, Previous) for one in stream.layers) == 2  # input and map
 
 
+def test_a_layer_with_rows_of_padding_alone_is_computed_whole():
+    network = NetworkBuilder("alone")
+    window = Window(kernel=(1, 1), padding=(1, 0, 1, 0))
+    x = network.add(op.Convolution(filters=2, window=window), network.input((1, ROWS, 2)))
+    network.output(network.add(op.GlobalPooling(function="max"), x))
+    found = network.network()
+    model = Model(network=found, weights=random_weights(found, 0))
+    stream = require_same_results(model, 2, tolerance=1e-5).network
+    assert [one.shape.rows for one in stream.layers if one.operator.sliding_window] == [ROWS + 2]
+
+
 def test_padded_rows_of_random_networks_slide_exactly():
     padded = 0
     for seed in range(60):
