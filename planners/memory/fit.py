@@ -166,7 +166,7 @@ def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[Slo
     stop_for: the stop of the search for a size in bytes.
     """
     first, *further_memories = request.memories
-    sizes = [first.size * quarters // 4 for quarters in FRONT]
+    sizes = [max(1, first.size * quarters // 4) for quarters in FRONT]
     fits = (
         answer(replace(request, memories=(replace(first, size=size), *further_memories)), stop)
         for size, stop in zip(sizes, map(stop_for, sizes), strict=True)

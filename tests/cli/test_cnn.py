@@ -149,6 +149,15 @@ def test_measured_durations_fit_the_phases(run, answer, tmp_path):
 METHODS = ("layer_by_layer", "row_by_row")
 
 
+def test_the_fit_beside_a_comparison_is_of_one_arena_on_a_board_too(answer):
+    names = ("cnn", "memory", "keyword_spotting", "--element-bytes", "1", "--platform")
+    on_board, on_core = (
+        answer(*names, name)[1]["networks"][0] for name in ("stm32h7", "cortex-m7")
+    )
+    sizes = {value["fit"]["ram_bytes"] for value in (on_board, on_core)}
+    assert sizes == {on_core["row_by_row"]["arena_bytes"]}
+
+
 @pytest.mark.parametrize("name", ["person_detection", "keyword_spotting"])
 def test_a_reduction_is_that_of_the_least_methods_and_none_is_not_advertised(answer, run, name):
     words = ("cnn", "memory", name, "--element-bytes", "1")

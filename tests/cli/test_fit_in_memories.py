@@ -197,6 +197,13 @@ def test_the_memory_of_the_stack_holds_the_deepest_of_networks_in_any_order(size
     assert first.splitlines()[-2:] == second.splitlines()[-2:]
 
 
+def test_the_smallest_sizes_of_a_front_have_a_byte(run, tmp_path):
+    words = (*SMALL, "--memory", "sram=3B", *TWO[-2:], "--plot-tradeoff", tmp_path / "front.svg")
+    code, _, remarks = run("fit", *words)
+    assert code == 3
+    assert f"wrote {tmp_path / 'front.svg'}" in remarks
+
+
 def test_a_fast_memory_that_is_too_small_is_unknown(run):
     code, out, _ = run("fit", *SMALL, "--memory", "tcm=300B", "--memory", "ram=1MB:slow")
     assert code == 3

@@ -7,6 +7,7 @@ plans that `csdf fit` searches. If `csdf fit` finds a better plan, they print it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from cnn2csdf.network import Network
@@ -41,9 +42,10 @@ def fit_beside(
 ) -> Together | None:
     """Return the answer of `csdf fit` for networks executed sequentially, with its own effort for all.
 
-    With `ram` within this RAM; without it, as `fit` weighs RAM and time. is_streamed: whether inputs
-    arrive row by row, if they can, and results leave the arena, as in plans by row blocks. None if
-    the stop has ended, or no plan was found.
+    With `ram` within this RAM; without it, as `fit` weighs RAM and time. The answer is of a single
+    arena, as the plans it is compared with, even if the platform is a board with several memories.
+    is_streamed: whether inputs arrive row by row, if they can, and results leave the arena, as in
+    plans by row blocks. None if the stop has ended, or no plan was found.
     """
     if stop.is_over():
         return None
@@ -60,7 +62,7 @@ def fit_beside(
                 output=EXTERNAL if is_streamed else RESIDENT,
                 searched=() if ram is None else SEARCHED,
                 labels=WIDTHS[:1] if ram is None else WIDTHS,
-                platform=platform,
+                platform=replace(platform, memories=()),
                 budget=limit,
             )
             for ended in (limit, stop):
