@@ -12,7 +12,7 @@ tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -52,7 +52,7 @@ from planners.memory.moved_weights import layout_of
 from planners.memory.network_searches import methods_of_orders
 from planners.memory.order import topological_order
 from planners.memory.plain_plans import layer_by_layer
-from planners.memory.request import FitRequest, fit_request, plan_times
+from planners.memory.request import FitRequest, fit_request
 from planners.memory.search import method_of
 from planners.memory.stages import StageTable
 from planners.memory.state_in_memories import state_in_memories
@@ -198,7 +198,7 @@ def answer_about(
         status = Status.INFEASIBLE
         reason = because(FitWhy.FLASH, needed=needed, flash=request.flash)
     elif longest is not None and status is Status.FEASIBLE and (best.nanoseconds or 0) > longest:
-        status, reason = Status.UNKNOWN, _too_slow([best.nanoseconds], request)
+        status, reason = Status.UNKNOWN, _too_slow([best], request)
     is_predicted = request.durations is None and any(
         method.nanoseconds is not None for method in methods
     )
@@ -249,8 +249,7 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     elif best is not None:
         status, reason = Status.FEASIBLE, because(FitWhy.LEAST_BY_THEN, end=ended)
     elif with_room:
-        times = (method.nanoseconds for method in with_room)
-        status, reason = Status.UNKNOWN, _too_slow(times, request)
+        status, reason = Status.UNKNOWN, _too_slow(with_room, request)
     elif is_hopeless:
         status = Status.INFEASIBLE
         reason = _too_large_ends(table, lower_bound, ended, request.beside)
@@ -259,14 +258,7 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     else:
         status = Status.UNKNOWN
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=ended, least=smallest_ram)
-    return answer_about(
-        methods,
-        request,
-        status,
-        reason,
-        lower_bound=lower_bound,
-        best=best,
-    )
+    return answer_about(methods, request, status, reason, lower_bound=lower_bound, best=best)
 
 
 def _too_large_ends(
@@ -300,14 +292,15 @@ def _too_large_ends(
     return because(FitWhy.ENDS, least=least, beside=words, end=end)
 
 
-def _too_slow(times: Iterable[int | None], request: FitRequest) -> Reason:
+def _too_slow(methods: Sequence[FitMethod], request: FitRequest) -> Reason:
     """The reason if no plan is within the time limit of a frame."""
     platform = None if request.durations is not None else request.platform
-    fastest, most, end = min(time or 0 for time in times), int(request.nanoseconds or 0), ""
+    fastest = min(method.nanoseconds or 0 for method in methods)
+    longest, end = int(request.nanoseconds or 0), ""
     time = nanoseconds_in_words(fastest)
     if platform is not None and platform.core is not None:
         at_best = platform.core.at_best(fastest)
-        end = " even at the minimum" if at_best > most else " at the maximum"
+        end = " even at the minimum" if at_best > longest else " at the maximum"
         number, unit = nanoseconds_in_words(at_best).split()
         time = f"{number}{'' if time.endswith(f' {unit}') else f' {unit}'} to {time}"
     return because(
@@ -316,7 +309,7 @@ def _too_slow(times: Iterable[int | None], request: FitRequest) -> Reason:
         end=end,
         time=time,
         basis="measured" if platform is None else "predicted",
-        longest=nanoseconds_in_words(most),
+        longest=nanoseconds_in_words(longest),
     )
 
 
@@ -402,7 +395,7 @@ def _fit_with_state(request: FitRequest, stop: Stop) -> Fit:
         budget=stop,
     )
     stateful = plan_away()
-    times = plan_times(table, request.platform, request.durations, request.bytes_of_parameter)
+    times = request.times(table)
     time = None if times is None else times.of(stateful.plan)
     method = method_of(WHOLE_LAYERS, stateful.plan, network, time, beside=request.beside)
     slow, room = None, request.room
@@ -419,14 +412,8 @@ def _fit_with_state(request: FitRequest, stop: Stop) -> Fit:
         is_proved = room is not None and stateful.lower_bound > room
         status = Status.INFEASIBLE if is_proved else Status.UNKNOWN
         reason = because(FitWhy.STATE_TOO_LARGE, least=method.needed_ram)
-    return answer_about(
-        [method],
-        request,
-        status,
-        reason,
-        lower_bound=stateful.plan.kept_bytes,
-        slow=slow,
-    )
+    lower_bound = stateful.plan.kept_bytes
+    return answer_about([method], request, status, reason, lower_bound=lower_bound, slow=slow)
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:

@@ -27,7 +27,7 @@ from csdf.time_limit import ENDS, Budget, stop_of
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.memory.answer import EXTERNAL, ROWS
 from planners.memory.build import bounded_plan
-from planners.memory.labels import PlanFront
+from planners.memory.labels import WIDTHS, PlanFront
 from planners.memory.line_buffers import Keeping, kept_places
 from planners.memory.moves import GroupMove, GroupMoves, JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
@@ -35,8 +35,6 @@ from planners.memory.stages import StageTable
 from planners.memory.stateful import BoundedPlan, arena_within_steps, stateful_plan
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
-
-LABELS = 12  # at a separator, as the first search of csdf fit has
 
 WHOLE_ARENA = "layer by layer, one arena"
 WHOLE_SEPARATE = "layer by layer, separate buffers"
@@ -221,7 +219,7 @@ def row_by_row(
     if is_searched:
         limit, stop = plan.arena_bytes, stop_of(budget)
         with suppress(*ENDS):
-            front = PlanFront(moves, limit, is_streamed=is_single, labels=LABELS, budget=stop)
+            front = PlanFront(moves, limit, is_streamed=is_single, labels=WIDTHS[0], budget=stop)
             for _, _, chain in front.plans:
                 bounded = bounded_plan(layer_order, table, chain, is_streamed=is_single)
                 plan, least = min((plan, least), bounded, key=lambda pair: pair[0].arena_bytes)

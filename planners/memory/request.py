@@ -112,6 +112,10 @@ class FitRequest:
         external = external_tensors(network, self.input, self.output)
         return StageTable(network, element_bytes=self.element_bytes, outside=external)
 
+    def times(self, table: StageTable) -> PlanTimes | None:
+        """Return the times of plans with the stages of a table; None without platform and durations."""
+        return plan_times(table, self.platform, self.durations, self.bytes_of_parameter)
+
     @property
     def bytes_of_parameter(self) -> int | None:
         """Bytes of each parameter: those of an element by default; None for those of the file."""

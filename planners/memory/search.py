@@ -49,7 +49,7 @@ from planners.memory.order import TopologicalOrder
 from planners.memory.partitions import PARTS, coarse_partitions, single_layers
 from planners.memory.placed_chains import Candidate, PlacedChains
 from planners.memory.plain_plans import layer_by_layer, row_by_row
-from planners.memory.request import FitRequest, plan_times
+from planners.memory.request import FitRequest
 from planners.memory.stage_orders import StageOrders
 from planners.memory.stages import StageTable
 from planners.plan.plan import Span, Stage, StreamingPlan
@@ -122,9 +122,7 @@ class PlanSearch:
         self._widths = request.labels
         self._ram = None if request.room is None else max(0, request.room)
         self._beside = request.beside
-        self._times = plan_times(
-            table, request.platform, request.durations, request.bytes_of_parameter
-        )
+        self._times = request.times(table)
         self._stop = stop
         self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any, NamedTuple
 
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
@@ -52,7 +53,7 @@ def remark_on_elements(
     `csdf deploy` rejects these plans; they show the memory of the network after quantisation.
     """
     for network, plan in plans:
-        for name, counted, computed in different_elements(network, plan):
+        for name, counted, computed in islice(different_elements(network, plan), 1):
             print(
                 f"{command}: {f'{path}: ' if path else ''}elements of {name!r} have "
                 f"{answers.counted(counted, 'byte')} in the plan of {network.name}, but "
@@ -60,7 +61,6 @@ def remark_on_elements(
                 f"elements of {counted}, or plan this model with --element-bytes {computed}",
                 file=sys.stderr,
             )
-            break
 
 
 def different_elements(network: Network, plan: StreamingPlan) -> Iterator[tuple[str, int, int]]:
@@ -278,8 +278,8 @@ def _are_near(limit: int, needed: int) -> bool:
 def _in_memories(fit: Fit) -> Iterator[str]:
     """Yield the use of each memory by a plan, and its slow-memory traffic with bounds and baselines."""
     assert fit.slow is not None
-    method, memory_plan = fit.shown, fit.slow
-    slow = " and ".join(memory.name for memory in memory_plan.memories if memory.is_slow)
+    method, traffic = fit.shown, fit.slow
+    slow = " and ".join(memory.name for memory in traffic.memories if memory.is_slow)
     if method.plan.memories:
         verdict = "fits" if fit.best else str(fit.status)
         yield (
@@ -288,20 +288,21 @@ def _in_memories(fit: Fit) -> Iterator[str]:
         )
     else:
         yield f"{fit.network}: {fit.status}"
-    sizes = (f"{memory.name} {bytes_in_words(memory.size)}" for memory in memory_plan.memories)
+    sizes = (f"{memory.name} {bytes_in_words(memory.size)}" for memory in traffic.memories)
     yield f"  memories {', '.join(sizes)}; bytes of a frame to and from {slow}:"
-    if memory_plan.moved is not None:
-        yield f"    this plan      {bytes_in_words(memory_plan.moved)}{_by_memory(method.plan)}"
-    if memory_plan.lower_bound:
-        yield f"    any schedule   {bytes_in_words(memory_plan.lower_bound)} at least"
-    for first in [
-        memory.name for memory in memory_plan.memories if memory.is_slow and not memory.is_flash
-    ][:1]:
-        greedy = bytes_in_words(memory_plan.greedy)
+    if traffic.moved is not None:
+        yield f"    this plan      {bytes_in_words(traffic.moved)}{_by_memory(method.plan)}"
+    if traffic.lower_bound:
+        yield f"    any schedule   {bytes_in_words(traffic.lower_bound)} at least"
+    for_tensors = [
+        memory.name for memory in traffic.memories if memory.is_slow and not memory.is_flash
+    ]
+    if for_tensors:
+        greedy = bytes_in_words(traffic.greedy)
         yield f"    greedy split   {greedy}, largest tensors in slow memory, layer by layer"
-        yield f"    all in {first:7s} {bytes_in_words(memory_plan.all_slow)}, layer by layer"
-    if memory_plan.weights and memory_plan.moved is not None:
-        yield _of_weights(method.plan, memory_plan.weights)
+        yield f"    all in {for_tensors[0]:7s} {bytes_in_words(traffic.all_slow)}, layer by layer"
+    if traffic.weights and traffic.moved is not None:
+        yield _of_weights(method.plan, traffic.weights)
     if method.nanoseconds is not None:
         yield f"  frame    {nanoseconds_in_words(method.nanoseconds)} as predicted"
 

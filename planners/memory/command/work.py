@@ -38,11 +38,7 @@ from planners.memory.command.answer import (
     verified,
 )
 from planners.memory.command.beside import checked_fit
-from planners.memory.command.interpreted import (
-    interpreters_as_json,
-    interpreters_in_words,
-    interpreters_of,
-)
+from planners.memory.command.interpreted import interpreters_of
 from planners.memory.command.main import memories_of_options
 from planners.memory.fit import FRONT, answer, slow_front
 from planners.memory.request import FitRequest, fit_request
@@ -92,35 +88,57 @@ def work(options: argparse.Namespace) -> int:
 
         fits = list(taking_turns(fits, again))
     all_of = within_time(Together(fits=tuple(fits), flash=options.flash, longest=_longest(options)))
-    fits = list(all_of.fits)
-    shown = [fit.shown.plan for fit in fits]
+    plans = [(network, fit.shown.plan) for network, fit in zip(networks, all_of.fits, strict=True)]
     checks = [
         verified(with_weights("csdf fit", model, options.seed), plan, options.seed)
-        for model, plan in zip(models if options.verify else (), shown, strict=False)
+        for model, (_, plan) in zip(models if options.verify else (), plans, strict=False)
     ]
-    plans = list(zip(networks, shown, strict=True))
     is_fitting = all_of.verdict[0] == Status.FEASIBLE
     written = options.output if is_fitting else None
     text = format_own_plans(plans) if written else ""
-    arenas = [interpreters_of(source, options) for source in options.models]
-    if options.json:
-        document = as_json(all_of, checks, seconds)
-        values = document.get("networks", [document])
-        for value, planned in zip(values, arenas, strict=True):
-            value |= interpreters_as_json(planned)
-        print(json.dumps(document, indent=2))
-    else:
-        interpreted = [list(interpreters_in_words(planned)) for planned in arenas]
-        deploy = _deploy(options, fits, plans) if is_fitting else None
-        print(answers.in_words(as_lines(all_of, checks, seconds, interpreted, deploy), options))
-        for plan in shown if options.show_plan else ():
-            print(f"\n{plan}")
+    _print(all_of, checks, seconds, plans, options)
     if written:
         output.write("csdf fit", written, text)
     elif options.output:
         output.refusal("csdf fit", f"{options.output} is not written: there is no plan that fits")
     if written or not (options.is_element_given or options.plan):
         remark_on_elements("csdf fit", written, plans)
+    _draw(networks, all_of.fits, memories, options)
+    is_cut_short = any(fit.is_cut_short for fit in all_of.fits) and not options.best_effort
+    return _exit_code(all_of, checks, is_cut_short=is_cut_short)
+
+
+def _print(
+    all_of: Together,
+    checks: Sequence[Check],
+    seconds: float,
+    plans: Sequence[tuple[Network, StreamingPlan]],
+    options: argparse.Namespace,
+) -> None:
+    """Print the answer as words or JSON, with the arenas of an interpreter for the same files."""
+    interpreters = [interpreters_of(source, options) for source in options.models]
+    if options.json:
+        document = as_json(all_of, checks, seconds)
+        values = document.get("networks", [document])
+        for value, (_, interpreter) in zip(values, interpreters, strict=True):
+            value |= interpreter
+        print(json.dumps(document, indent=2))
+        return
+    interpreted = [lines for lines, _ in interpreters]
+    is_fitting = all_of.verdict[0] == Status.FEASIBLE
+    deploy = _deploy(options, all_of.fits, plans) if is_fitting else None
+    print(answers.in_words(as_lines(all_of, checks, seconds, interpreted, deploy), options))
+    for _, plan in plans if options.show_plan else ():
+        print(f"\n{plan}")
+
+
+def _draw(
+    networks: Sequence[Network],
+    fits: Sequence[Fit],
+    memories: Sequence[BoardMemory],
+    options: argparse.Namespace,
+) -> None:
+    """Write the pictures of --plot and --plot-tradeoff."""
     if options.plot:
         draw = loading.drawing("planners.memory.command.picture")
         text = draw.plan_picture(networks, fits, loading.suffix_of(options.plot))
@@ -135,8 +153,6 @@ def work(options: argparse.Namespace) -> int:
         else:
             text = draw.fit_picture(fits, suffix)
         output.write("csdf fit", options.plot_tradeoff, text)
-    is_cut_short = any(fit.is_cut_short for fit in fits) and not options.best_effort
-    return _exit_code(all_of, checks, is_cut_short=is_cut_short)
 
 
 def _deploy(
@@ -216,8 +232,7 @@ def _fitted(
         request = _request(model.network, options, memories)
         fit = _answered(request, source, options, is_interrupted=is_interrupted)
     if options.hop is not None:
-        hop = _beside_window(model.network, window, source, options)
-        fit = replace(fit, hop=hop)
+        fit = replace(fit, hop=_beside_window(model.network, window, source, options))
     return model, fit
 
 
