@@ -9,8 +9,6 @@ from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import USUAL_RUNTIME, Runtime
-from cnn2csdf.readers.darknet import parse_darknet
-from cnn2csdf.readers.json_networks import parse_json_network
 from cnn2csdf.readers.plain_onnx import with_onnx
 from cnn2csdf.weights import Model
 from csdf.arguments import public
@@ -103,8 +101,9 @@ def read_model(
         return Model(network=from_catalogue(name))
     text = read_text(name)
     if suffix == ".cfg":
-        return Model(network=parse_darknet(text, name))
-    return Model(network=parse_json_network(text, name, repair=repair))
+        return Model(network=import_module("cnn2csdf.readers.darknet").parse_darknet(text, name))
+    reader = import_module("cnn2csdf.readers.json_networks")
+    return Model(network=reader.parse_json_network(text, name, repair=repair))
 
 
 def _runtime(name: str) -> Runtime:

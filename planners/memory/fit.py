@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.instructions import kernels_without_counts
@@ -47,7 +49,6 @@ from planners.memory.answer import (
 )
 from planners.memory.labels import WIDTHS
 from planners.memory.layer_orders import SEARCHED_ORDER
-from planners.memory.memories import PlanInMemories, planned_in_memories
 from planners.memory.moved_weights import layout_of
 from planners.memory.network_searches import methods_of_orders
 from planners.memory.order import topological_order
@@ -55,11 +56,13 @@ from planners.memory.plain_plans import layer_by_layer
 from planners.memory.request import FitRequest, fit_request
 from planners.memory.search import method_of
 from planners.memory.stages import StageTable
-from planners.memory.state_in_memories import state_in_memories
 from planners.memory.stateful import stateful_plan
 from planners.plan.plan import Memory
 from planners.plan.ram import RamBeside, state_bytes
 from planners.plan.stack import stage_stack_bytes
+
+if TYPE_CHECKING:
+    from planners.memory.memories import PlanInMemories
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
@@ -347,6 +350,8 @@ def _planned_beside_stack(request: FitRequest, stop: Stop) -> PlanInMemories:
     bytes for them, the search is repeated with a memory that is smaller by the bytes of that plan.
     Without a byte left in this memory, no plan is the answer.
     """
+    module = import_module("planners.memory.memories")  # slow to import
+    planned_in_memories: Callable[..., PlanInMemories] = module.planned_in_memories
     layout, beside = layout_of(request.memories), request.beside
     home = layout.stack
     if home is None or beside is None:
@@ -401,7 +406,8 @@ def _fit_with_state(request: FitRequest, stop: Stop) -> Fit:
     slow, room = None, request.room
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
     if request.memories:
-        method, slow, lacking = state_in_memories(request, method, plan_away)
+        module = import_module("planners.memory.state_in_memories")
+        method, slow, lacking = module.state_in_memories(request, method, plan_away)
         plan = method.plan
         in_slow = sum(b.size for b in plan.buffers if b.persists and plan.is_in_slow_memory(b))
         if lacking is not None:

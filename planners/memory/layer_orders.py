@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from importlib import import_module
 from itertools import islice, pairwise
 from operator import or_
 from random import Random
@@ -17,7 +18,6 @@ from planners.memory.order import topological_order
 from planners.memory.stages import StageTable
 from planners.order.heuristics import breadth_first, random_order
 from planners.order.problem import OrderProblem, Step
-from planners.order.search import plan_order
 
 FILE_ORDER = "file"
 SEARCHED_ORDER = "search"
@@ -63,7 +63,7 @@ def canonical_orders(
         ),
         outputs=tuple(sorted(results, key=lambda name: rank.get(name, -1))),
     )
-    plan = plan_order(graph, budget=stop)
+    plan = import_module("planners.order.search").plan_order(graph, budget=stop)  # slow to import
     if plan.reason.has(Ended.INTERRUPTED):
         raise KeyboardInterrupt
     lowest_peak = plan.order

@@ -9,7 +9,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.weights import Model, random_weights
-from planners.memory.command.answer import verified as run_and_compared
+from planners.memory.command.verify import verified as run_and_compared
 from planners.plan.text import plans_for
 
 TWO = ("--memory", "tcm=2kB", "--memory", "ram=1MB:slow")
@@ -159,7 +159,7 @@ def test_several_networks_in_turn_share_the_memories(run, answer, tmp_path, monk
         verified.append(plan)
         return run_and_compared(model, plan, seed)
 
-    monkeypatch.setattr("planners.memory.command.work.verified", recorded)
+    monkeypatch.setattr("planners.memory.command.verify.verified", recorded)
     code, found = answer("fit", *names, "--memory", "sram=16kB", *TWO[-2:], "--verify", "-o", plans)
     assert (code, found["fits"]) == (0, True)
     assert all(one["verified"]["equal"] for one in found["networks"])

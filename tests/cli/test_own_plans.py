@@ -18,8 +18,8 @@ __all__ = ["run"]
 NETWORK = "keyword_spotting:rows=25"
 # The commands that write plans they found, with the module and function that has them checked.
 COMMANDS = {
-    f"fit {NETWORK} -o": ("planners.memory.command.work", "format_own_plans"),
-    f"fit {NETWORK} {NETWORK} -o": ("planners.memory.command.work", "format_own_plans"),
+    f"fit {NETWORK} -o": ("planners.plan.carried_out", "format_own_plans"),
+    f"fit {NETWORK} {NETWORK} -o": ("planners.plan.carried_out", "format_own_plans"),
     f"cnn memory {NETWORK} -o": ("planners.commands.cnn.work.memory", "format_own_plans"),
     f"plan fusion {NETWORK} --ram 1MB -o": ("planners.fusion.command.work", "format_own_plans"),
     f"plan reuse {NETWORK} --generations 1 -o": (

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from cnn2csdf.commands.cnn.options import platform_of
 from cnn2csdf.dtypes import Element
 from cnn2csdf.durations import parse_durations, platform_durations
-from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.granularity import WHOLE, Granularity
-from cnn2csdf.lowering import Durations
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import uniform_bytes
 from cnn2csdf.readers.model_files import read_model
@@ -26,6 +26,9 @@ from csdf.cli.frame import output
 from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError, InvalidNetwork, UnsupportedOperator
 from csdf.io.files import read_bytes
+
+if TYPE_CHECKING:
+    from cnn2csdf.lowering import Durations
 
 
 def read(
@@ -150,4 +153,6 @@ def with_weights(command: str, model: Model, seed: int, *, remark: str = "") -> 
     if model.weights is not None:
         return model
     output.remark(command, f"random weights with seed {seed}{remark}")
-    return Model(network=model.network, weights=calibrated_weights(model.network, seed))
+    calibration = import_module("cnn2csdf.execution.calibration")  # executes networks
+    weights = calibration.calibrated_weights(model.network, seed)
+    return Model(network=model.network, weights=weights)

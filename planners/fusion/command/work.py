@@ -36,9 +36,9 @@ from planners.fusion.planning import (
     fusion_plan,
 )
 from planners.memory.answer import MemoryLimits, ScratchCount
-from planners.memory.command.answer import Check, verified
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
+from planners.memory.command.verify import Check, verified
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.memory.several_networks import Together
 from planners.memory.times import measured_work

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
-from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import STACK, Platform
 from cnn2csdf.stored_tensors import stores_integers
-from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.status import Status
 from csdf.units import (
@@ -35,10 +31,12 @@ from planners.memory.answer import (
     FitWhy,
     Hop,
 )
-from planners.memory.plan_runs import run_frames
 from planners.memory.several_networks import Together
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.ram import RamBeside
+
+if TYPE_CHECKING:
+    from planners.memory.command.verify import Check
 
 OPERATIONS = 2  # of a multiply-accumulate
 REAL_BYTES = 4  # of an element of a network of real numbers, in C
@@ -73,55 +71,7 @@ def different_elements(network: Network, plan: StreamingPlan) -> Iterator[tuple[
             yield layer.name, counted, computed
 
 
-FRAMES = 50  # of a network that keeps a state
 LEAST_PART_OF_PLAN = 20  # a bound below this part of the smallest plan says nothing about it
-TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
-
-
-class Check(NamedTuple):
-    """Comparison of a run of a plan with a run of the network layer by layer."""
-
-    difference: Difference
-    high_water_bytes: int
-    seconds: float
-    slow_bytes: int | None = None
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether the outputs are equal within TOLERANCE."""
-        return self.difference.relative <= TOLERANCE
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the findings as a JSON value."""
-        return {
-            "equal": self.is_equal,
-            "largest_difference": self.difference.largest,
-            "relative_difference": self.difference.relative,
-            "high_water_bytes": self.high_water_bytes,
-            **({} if self.slow_bytes is None else {"slow_bytes": self.slow_bytes}),
-            "seconds": round(self.seconds, 6),
-        }
-
-
-def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
-    """Run a plan in its arena and the network layer by layer on the same random frame, and compare.
-
-    A network with a state runs on FRAMES consecutive frames.
-    """
-    count = FRAMES if model.network.keeps_state else 1
-    frames = random_frames(model.network, count, seed)
-    begin = time.perf_counter()
-    with answers.working(f"running {model.network.name} in {plan.arena_bytes} bytes"):
-        runs = run_frames(model, plan, frames)
-        seconds = time.perf_counter() - begin
-        states = first_states(model)
-        wanted = [run_layer_by_layer(model, frame, states) for frame in frames]
-    differences = [
-        {name: difference(run.outputs[name], expected[name]) for name in expected}
-        for run, expected in zip(runs, wanted, strict=True)
-    ]
-    slow_bytes = runs[-1].slow_bytes if plan.memories else None
-    return Check(worst_of(differences), runs[-1].high_water_bytes, seconds, slow_bytes)
 
 
 def as_lines(

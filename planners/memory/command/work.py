@@ -9,7 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from importlib import import_module  # of modules that few options need
+from typing import TYPE_CHECKING, Any
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
@@ -17,7 +18,6 @@ from cnn2csdf.commands.cnn.chosen import durations_table, with_weights
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.platforms import NANOSECONDS, BoardMemory, platform_named
-from cnn2csdf.streams import as_stream, first_result
 from cnn2csdf.weights import Model
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
@@ -30,24 +30,22 @@ from csdf.units import bytes_in_words, time_in_words
 from planners.memory.alternatives import answer_with_alternatives
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop, SlowTraffic
 from planners.memory.command.answer import (
-    Check,
     as_json,
     as_lines,
     different_elements,
     remark_on_elements,
-    verified,
 )
-from planners.memory.command.beside import checked_fit
 from planners.memory.command.interpreted import interpreters_of
 from planners.memory.command.main import memories_of_options
 from planners.memory.fit import FRONT, answer, slow_front
 from planners.memory.request import FitRequest, fit_request
 from planners.memory.several_networks import Together, within_time
 from planners.memory.shared_memories import taking_turns
-from planners.plan.carried_out import format_own_plans
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import RamBeside, ram_beside
-from planners.plan.text import plans_for, worked_part
+
+if TYPE_CHECKING:
+    from planners.memory.command.verify import Check
 
 # Options that csdf deploy does not have, or that change no plan, with the number of their values.
 OF_FIT = {
@@ -89,13 +87,10 @@ def work(options: argparse.Namespace) -> int:
         fits = list(taking_turns(fits, again))
     all_of = within_time(Together(fits=tuple(fits), flash=options.flash, longest=_longest(options)))
     plans = [(network, fit.shown.plan) for network, fit in zip(networks, all_of.fits, strict=True)]
-    checks = [
-        verified(with_weights("csdf fit", model, options.seed), plan, options.seed)
-        for model, (_, plan) in zip(models if options.verify else (), plans, strict=False)
-    ]
+    checks = _checks(models, plans, options.seed) if options.verify else []
     is_fitting = all_of.verdict[0] == Status.FEASIBLE
     written = options.output if is_fitting else None
-    text = format_own_plans(plans) if written else ""
+    text = import_module("planners.plan.carried_out").format_own_plans(plans) if written else ""
     _print(all_of, checks, seconds, plans, options)
     if written:
         output.write("csdf fit", written, text)
@@ -106,6 +101,17 @@ def work(options: argparse.Namespace) -> int:
     _draw(networks, all_of.fits, memories, options)
     is_cut_short = any(fit.is_cut_short for fit in all_of.fits) and not options.best_effort
     return _exit_code(all_of, checks, is_cut_short=is_cut_short)
+
+
+def _checks(
+    models: Sequence[Model], plans: Sequence[tuple[Network, StreamingPlan]], seed: int
+) -> list[Check]:
+    """Compare a run of each plan with a run of its network layer by layer."""
+    verified = import_module("planners.memory.command.verify").verified
+    return [
+        verified(with_weights("csdf fit", model, seed), plan, seed)
+        for model, (_, plan) in zip(models, plans, strict=True)
+    ]
 
 
 def _print(
@@ -183,7 +189,10 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
     if options.is_element_given or options.parameter_bytes is not None:
         name = "--element-bytes" if options.is_element_given else "--parameter-bytes"
         raise CsdfError(f"{name} is for the search, a plan has its own; leave out {name} or --plan")
-    return plans_for(options.plan, len(options.models))
+    plans: Sequence[StreamingPlan] = import_module("planners.plan.text").plans_for(
+        options.plan, len(options.models)
+    )
+    return plans
 
 
 def _front(request: FitRequest, options: argparse.Namespace) -> list[SlowTraffic]:
@@ -216,10 +225,10 @@ def _fitted(
     model = chosen.read_source(source, options, with_weights=options.verify, knows_state=True)
     window = model.network
     if options.hop is not None:
-        model = as_stream(model, options.hop)
+        model = import_module("cnn2csdf.streams").as_stream(model, options.hop)
     if plan is not None:
-        model = worked_part(model, plan)
-        fit = checked_fit(
+        model = import_module("planners.plan.text").worked_part(model, plan)
+        fit = import_module("planners.memory.command.beside").checked_fit(
             options.plan,
             model.network,
             plan,
@@ -249,7 +258,7 @@ def _beside_window(
         multiply_accumulates=work,
         window_multiply_accumulates=window_work,
         window_ram=whole.shown.ram_bytes,
-        hops_before=first_result(window, options.hop),
+        hops_before=import_module("cnn2csdf.streams").first_result(window, options.hop),
     )
 
 

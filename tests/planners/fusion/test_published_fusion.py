@@ -19,7 +19,7 @@ from figures.published.mafat import (
 )
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.search import best_under, front
-from planners.memory.command.answer import verified
+from planners.memory.command.verify import verified
 from planners.memory.order import chain_of
 from planners.published.mafat import (
     MB,
