@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
 from planners.fusion.groups import scratch_elements
 from planners.fusion.planning import FusionPlan
-from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
+from planners.plan.computing import bordered_layer, compute_rows, cut_out
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.regions import Needs, TileRanges, can_be_tiled
 from planners.published.samos import network_memory
@@ -46,6 +46,17 @@ class FusedRun:
     output: Array
     arena_bytes: int
     touched: int
+
+
+class TensorPiece(NamedTuple):
+    """The available region of a tensor, as an array (channels, rows, columns)."""
+
+    region: Region
+    array: Array
+
+    def cut(self, region: Region) -> Array:
+        """Return a view of a region. Raises ExecutionError if it is not within the available one."""
+        return cut_out(self.region, self.array, region)
 
 
 class Arena:
@@ -187,7 +198,8 @@ class _Run:
             if elements
             else None
         )
-        small, inputs = bordered_layer(self._needs, layer, pieces, target)
+        sources = [pieces[name] for name in layer.inputs]
+        small, inputs = bordered_layer(self._needs, layer, target.region, sources)
         computed = computation(self._model, small)
         if scratch is not None and computed.first_step.types is None:
             assert isinstance(small.operator, op.Convolution)

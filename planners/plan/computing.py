@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -68,15 +67,14 @@ class ModelComputing:
         is_by_rows = layer.quantization is not None or operator.attention or operator.sliced_range
         if has_whole_rows or is_by_rows:
             return self._rows(layer, target.rows, inputs, kept)[:, slice(*target.columns)]
-        dims = layer.shape.channels, target.height, target.width
-        piece = TensorPiece(target, np.empty(dims, layer.array_type))
-        pieces = {
-            need.source: self._piece(need, target, region, array)
+        pieces = [
+            _some_rows(need, target.rows, region, array)
             for need, (region, array) in zip(self._needs.of(layer, ROWS), inputs, strict=True)
-        }
-        small, readers = bordered_layer(self._needs, layer, pieces, piece)
-        compute_rows(computation(self._model, small), readers, piece.array)
-        return piece.array.transpose(1, 2, 0)
+        ]
+        small, readers = bordered_layer(self._needs, layer, target, pieces)
+        out = np.empty(small.shape.dims, layer.array_type)
+        compute_rows(computation(self._model, small), readers, out)
+        return _channels_last(out)
 
     def _rows(
         self,
@@ -95,13 +93,6 @@ class ModelComputing:
             for shape, (region, array) in zip(shapes, inputs, strict=True)
         ]
         return _channels_last(computation(self._model, layer).rows(readers, *rows, kept))
-
-    def _piece(self, need: AxisNeed, target: Region, region: Region, array: Array) -> TensorPiece:
-        """Return the region that was read; a row of zeros if the target needs only padding."""
-        if region.height > 0:
-            return TensorPiece(region, array.transpose(2, 0, 1))
-        zeros = np.zeros((array.shape[2], 1, array.shape[1]), array.dtype)
-        return TensorPiece(Region(need.clipped(target.rows), region.columns), zeros)
 
     def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
         """Add a row of the input to the accumulators `sums` of a layer that reduces rows.
@@ -173,32 +164,43 @@ def _channels_last(array: Array) -> Array:
 CHUNK = 1 << 16
 
 
-class TensorPiece(NamedTuple):
-    """The available region of a tensor, as an array (channels, rows, columns)."""
+def _some_rows(need: AxisNeed, target: Range, region: Region, array: Array) -> tuple[Region, Array]:
+    """Return a region that was read, (channels, rows, columns), with one row at least.
 
-    region: Region
-    array: Array
+    target: the rows of the output. A row of zeros if these rows need only padding.
+    """
+    if region.height > 0:
+        return region, array.transpose(2, 0, 1)
+    zeros = np.zeros((array.shape[2], 1, array.shape[1]), array.dtype)
+    return Region(need.clipped(target), region.columns), zeros
 
-    def cut(self, region: Region) -> Array:
-        """Return a view of a region. Raises ExecutionError if it is not within the available one."""
-        slices = [slice(None)]  # all channels
-        for (first, end), (begin, upto) in zip(region, self.region, strict=True):
-            if not begin <= first <= end <= upto:
-                raise ExecutionError(f"region {region} is needed, only {self.region} is available")
-            slices.append(slice(first - begin, end - begin))
-        return self.array[tuple(slices)]
+
+def cut_out(available: Region, array: Array, wanted: Region) -> Array:
+    """Return a view of a region of an array (channels, rows, columns) of the available region.
+
+    Raises ExecutionError if the wanted region is not within the available region.
+    """
+    slices = [slice(None)]  # all channels
+    for (first, end), (begin, upto) in zip(wanted, available, strict=True):
+        if not begin <= first <= end <= upto:
+            raise ExecutionError(f"region {wanted} is needed, only {available} is available")
+        slices.append(slice(first - begin, end - begin))
+    return array[tuple(slices)]
 
 
 def bordered_layer(
-    needs: Needs, layer: Layer, pieces: Mapping[str, TensorPiece], target: TensorPiece
+    needs: Needs, layer: Layer, target: Region, pieces: Sequence[tuple[Region, Array]]
 ) -> tuple[Layer, list[HeldRows]]:
-    """Return a layer whose whole output is the target region of the given layer, and its inputs."""
-    rows, columns = target.region
+    """Return a layer whose whole output is the target region of the given layer, and its inputs.
+
+    pieces: the available region of each input, as an array (channels, rows, columns).
+    """
+    rows, columns = target
     needs_of_rows, needs_of_columns = needs.of(layer, ROWS), needs.of(layer, COLUMNS)
     inputs = []
-    for down, across in zip(needs_of_rows, needs_of_columns, strict=True):
-        piece = pieces[down.source].cut(Region(down.clipped(rows), across.clipped(columns)))
-        inputs.append(HeldRows(shape=Shape(dims=piece.shape), array=piece))
+    for down, across, piece in zip(needs_of_rows, needs_of_columns, pieces, strict=True):
+        needed = cut_out(*piece, Region(down.clipped(rows), across.clipped(columns)))
+        inputs.append(HeldRows(shape=Shape(dims=needed.shape), array=needed))
     top, bottom = needs_of_rows[0].padding(rows)
     left, right = needs_of_columns[0].padding(columns)
     operator, window = layer.operator, layer.operator.sliding_window
@@ -209,7 +211,8 @@ def bordered_layer(
         bottom = min(bottom, _unread_after(needs_of_rows[0], rows, window.rows))
         right = min(right, _unread_after(needs_of_columns[0], columns, window.columns))
         operator = operator.with_window(replace(window, padding=(top, left, bottom, right)))
-    return replace(layer, operator=operator, shape=Shape(dims=target.array.shape)), inputs
+    shape = Shape(dims=(layer.shape.channels, target.height, target.width))
+    return replace(layer, operator=operator, shape=shape), inputs
 
 
 def _unread_after(need: AxisNeed, wanted: Range, axis: Axis) -> int:
