@@ -29,7 +29,7 @@ from functools import reduce
 from itertools import accumulate, chain
 from math import prod
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -185,20 +185,6 @@ class AxisTiles:
         return [*chain.from_iterable(tables)], first_tiles
 
 
-class SectionCosts(NamedTuple):
-    """Costs of a section inside a tiled group, for all tilings: arrays (D, A).
-
-    peak: maximum of live bytes. peak_at_begin: the same if the section begins the group, so that its
-    input has no tile buffer. caches: bytes of the halo caches of the tensors that its layers produce.
-    """
-
-    peak: Array
-    peak_at_begin: Array
-    caches: Array
-    nanoseconds: Array
-    macs: Array
-
-
 class TiledGroups:
     """The tiled groups of a network that is a chain of sections, with all tilings of the terms."""
 
@@ -247,61 +233,66 @@ class TiledGroups:
             )
             for down, across in tilings
         ]
+        whole_result = self._table.tensor_bytes(layer_order.at(upto))
         # Sums over the sections from `begin` on; the peak is over the sections after `begin`.
         peak = caches = nanoseconds = macs = np.zeros((1, 1), np.int64)
         for begin in reversed(range(first, upto)):
-            section = self._section(begin, result, rows, columns)
-            caches = caches + section.caches
-            nanoseconds = nanoseconds + section.nanoseconds
-            macs = macs + section.macs
-            inner_bytes = caches + np.maximum(peak, section.peak_at_begin)
-            whole_bytes = sum(
-                self._table.tensor_bytes(layer_order.at(end)) for end in (begin, upto)
+            source, layers = layer_order.at(begin), layer_order.between(begin, begin + 1)
+            tiled = [layer.name for layer in layers if layer is not result]
+            caches = sum((self._cache_bytes(name, rows, columns) for name in tiled), caches)
+            nanoseconds = sum(
+                (self._nanoseconds(layer, rows, columns) for layer in layers), nanoseconds
             )
+            macs = sum((self._macs(layer, rows, columns) for layer in layers), macs)
+            peak_at_begin, peak_inside = self._peaks(source, layers, tiled, rows, columns)
+            inner_bytes = caches + np.maximum(peak, peak_at_begin)
+            whole_bytes = self._table.tensor_bytes(source) + whole_result
             for index, tiles in grids:
                 memory = whole_bytes + int(inner_bytes[index])
                 group = SectionRange(begin, upto, mode, tiles)
                 yield FusionPoint(memory, int(nanoseconds[index]), int(macs[index]), (group,))
-            peak = np.maximum(peak, section.peak)
+            peak = np.maximum(peak, peak_inside)
 
-    def _section(
-        self, number: int, result: Layer, rows: AxisTiles, columns: AxisTiles
-    ) -> SectionCosts:
-        """Return the costs of a section of a group. result: of the group, which has no tile buffer."""
-        source = self._layer_order.at(number)
-        layers = self._layer_order.between(number, number + 1)
-        produced = [layer.name for layer in layers if layer is not result]
-        tile_bytes = {
-            name: self._pixel_bytes(name) * rows.held(name) * columns.held(name)
-            for name in (source, *produced)
-        }
-        caches = [
-            self._pixel_bytes(name)
-            * (rows.cached(name) * columns.spanned(name) + rows.held(name) * columns.cached(name))
-            for name in produced
-        ]
+    def _peaks(
+        self,
+        source: str,
+        layers: Sequence[Layer],
+        tiled: Sequence[str],
+        rows: AxisTiles,
+        columns: AxisTiles,
+    ) -> tuple[Array, Array]:
+        """Maximum of live bytes of a section that begins a group, and of a section inside a group.
+
+        source: the input of the section, which is stored whole at the begin of a group, and has a tile
+        buffer inside. tiled: the results of the layers that have a tile buffer.
+        """
         scratch = [
             self._terms.scratch_bytes(self._network, layer, 1)
             * (rows.computed(layer.name) * columns.computed(layer.name))
             for layer in layers
         ]
-        macs = [
-            multiply_accumulates_of_pixel(self._network, layer)
-            * (rows.total(layer.name) * columns.total(layer.name))
-            for layer in layers
-        ]
-        nothing = np.zeros_like(macs[0])
-        peak, peak_at_begin = (
+        tile_bytes = {
+            name: self._pixel_bytes(name) * rows.held(name) * columns.held(name)
+            for name in (source, *tiled)
+        }
+        at_begin = {name: tile_bytes[name] for name in tiled}
+        peak_at_begin, peak_inside = (
             reduce(np.maximum, map(add, live_sizes(layers, sizes), scratch))
-            for sizes in (tile_bytes, tile_bytes | {source: nothing})
+            for sizes in (at_begin, tile_bytes)
         )
-        return SectionCosts(
-            peak=peak,
-            peak_at_begin=peak_at_begin,
-            caches=sum(caches, nothing),
-            nanoseconds=sum((self._nanoseconds(layer, rows, columns) for layer in layers), nothing),
-            macs=sum(macs, nothing),
-        )
+        return peak_at_begin, peak_inside
+
+    def _cache_bytes(self, tensor: str, rows: AxisTiles, columns: AxisTiles) -> Array:
+        """Bytes of the halo caches of a tensor: rows as wide as the map, and columns of a tile."""
+        cached_rows = rows.cached(tensor) * columns.spanned(tensor)
+        cached_columns = rows.held(tensor) * columns.cached(tensor)
+        cached: Array = self._pixel_bytes(tensor) * (cached_rows + cached_columns)
+        return cached
+
+    def _macs(self, layer: Layer, rows: AxisTiles, columns: AxisTiles) -> Array:
+        """Multiply-accumulates of a layer in all its tiles."""
+        pixels: Array = rows.total(layer.name) * columns.total(layer.name)
+        return multiply_accumulates_of_pixel(self._network, layer) * pixels
 
     def _pixel_bytes(self, tensor: str) -> int:
         return self._network.layer(tensor).shape.channels * self._table.bytes_of(tensor)
