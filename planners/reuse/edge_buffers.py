@@ -57,14 +57,13 @@ class Stay:
 class EdgeBuffer:
     """Memory for the tensor of a connection, or for a copy of it.
 
-    channel: the channel of the connection in the graph of the network; copies have the same. member:
-    number of the network. elements: of the whole tensor, in units of the application. stays: in each
-    partition that uses the buffer. inner: number of the edge within its partition; None for an edge
-    that is cut, which is always stored whole.
+    member: number of the network. connection: copies of a tensor have the same. elements: of the whole
+    tensor, in units of the application. stays: in each partition that uses the buffer, in their order.
+    inner: number of the edge within its partition; None for an edge that is cut, which is always stored
+    whole.
     """
 
     name: str
-    channel: str
     member: int
     connection: Connection
     elements: int
@@ -130,7 +129,6 @@ def _member_buffers(
         for copy, partitions in enumerate(copies, start=1):
             yield EdgeBuffer(
                 name=name if len(copies) == 1 else f"{name} ({copy})",
-                channel=names[connection],
                 member=number,
                 connection=connection,
                 elements=layer.shape.elements * (layer.element_bytes // unit),

@@ -58,12 +58,12 @@ def tensor_problem(evaluator: Evaluator, plan: ReusePlan) -> tuple[Problem, Mapp
     """
     problem = offset_problem(evaluator, plan)
     buffers = {buffer.name: buffer for buffer in problem.buffers}
-    copies = Counter((edge.member, edge.channel) for edge in plan.edges)
+    copies = Counter((edge.member, edge.connection) for edge in plan.edges)
     conflicting = {name for pair in problem.conflicts for name in pair}
     groups: dict[Hashable, list[str]] = defaultdict(list)  # of edges that may share a buffer
     for edge, buffer in zip(plan.edges, problem.buffers, strict=True):
         tensor = (edge.member, edge.connection.producer, buffer.size, buffer.start)
-        is_only = copies[edge.member, edge.channel] == 1
+        is_only = copies[edge.member, edge.connection] == 1
         groups[tensor if is_only else edge.name].append(edge.name)
     buffer_of = dict.fromkeys(buffers, "")
     for same in groups.values():

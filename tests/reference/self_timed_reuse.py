@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import Granularity
-from cnn2csdf.lowering import lower
+from cnn2csdf.lowering import channel_names, lower
 from cnn2csdf.platforms import NANOSECONDS
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
@@ -57,10 +57,12 @@ def _bounded_graph(
     durations = platform_durations(
         member.network, granularity, costs.platform, element_bytes=costs.element_bytes
     )
+    names = channel_names(member.network)
     capacities: dict[str, int] = {}
     for edge, elements in zip(plan.edges, plan.capacities, strict=True):
         if edge.member == number:
-            capacities[edge.channel] = capacities.get(edge.channel, 0) + elements
+            name = names[edge.connection]
+            capacities[name] = capacities.get(name, 0) + elements
     graph = lower(member.network, granularity, durations=durations)
     return with_capacities(_without(graph, member.outside), capacities)
 

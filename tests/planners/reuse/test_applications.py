@@ -230,7 +230,9 @@ def test_an_edge_past_a_stage_of_a_pipeline_has_a_copy_in_that_stage_too():
     member = divided(build.network(), (1, 1, 1))
     edges = edge_buffers(one(member, ["net/1", "net/2", "net/3"]))
     assert [
-        [stay.partition for stay in edge.stays] for edge in edges if edge.channel == "l1 to l3"
+        [stay.partition for stay in edge.stays]
+        for edge in edges
+        if edge.connection.consumer == "l3"
     ] == [[0], [1], [2]]
 
 

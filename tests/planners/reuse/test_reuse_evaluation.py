@@ -11,7 +11,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.embedded import mobilenet_v1, mobilenet_v2, resnet8
 from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import Granularity
-from cnn2csdf.lowering import lower
+from cnn2csdf.lowering import channel_names, lower
 from cnn2csdf.operators import Activation, Elementwise
 from csdf.analysis.bound_channels import with_capacities
 from csdf.errors import InvalidNetwork, InvalidPlan
@@ -68,7 +68,11 @@ def graph_of(application, genes, plan):
     (member,) = application.members
     rows = {layer: gene for (_, layer), gene in zip(application.layers, genes, strict=True)}
     graph = lower(member.network, Granularity(rows=None, layers=rows))
-    capacities = {e.channel: n for e, n in zip(plan.edges, plan.capacities, strict=True)}
+    names = channel_names(member.network)
+    capacities = {
+        names[edge.connection]: capacity
+        for edge, capacity in zip(plan.edges, plan.capacities, strict=True)
+    }
     return with_capacities(graph, capacities)
 
 
@@ -111,7 +115,7 @@ def test_whole_layers_fire_in_the_order_of_the_partition():
     member = ApplicationNetwork(network=build.network(), partitions=(swapped,))
     plan = Evaluator(Application(name="swapped", members=(member,))).plan((None,) * 5)
     assert plan.orders == ((0, 1, 2, 3, 4),)
-    assert [edge.channel for edge in plan.edges][:2] == ["a to c", "a to b"]
+    assert [edge.connection.consumer for edge in plan.edges][:2] == ["c", "b"]
 
 
 def test_lifetimes_agree_with_the_schedule():
