@@ -8,10 +8,11 @@ the executor checks a plan; with a computation it runs the plan. Tensors between
 copied from buffer to buffer. The inputs of a firing must stay intact until the firing ends, because a
 layer may write its result at any time in between.
 
-Two classes count progress in rows. A `HeldTensor` has computed its rows before `made`; its readers
-still need rows from `first` on, the minimum of `done` over all readers. A `CheckedFirings` has fired
-`fired` times. Its next firing computes the rows `targets[fired]` of the result: for that,
-`wants(source)` rows of an input must be made. Afterwards it reads rows from `still_needs(source)` on.
+Two classes count progress in rows. Of a `HeldTensor` the rows before `made` are computed; its readers
+still need rows from `first_needed` on, the minimum of `needed_from` over all readers. A
+`CheckedFirings` has fired `fired` times. Its next firing computes the rows `targets[fired]` of the
+result: for that, `wants(source)` rows of an input must be made. Afterwards it reads rows from
+`still_needs(source)` on.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from planners.plan.checked_weights import LayerWeights
 from planners.plan.fused_stages import Computing, FusedFiring, TileWork
 from planners.plan.held_tensors import (
     HeldTensor,
-    JoinedTensor,
+    RingWindow,
     is_in_place,
     may_overlap,
     rows_read,
@@ -113,7 +114,7 @@ class PlanMachine:
                 values = to_memory_order(first[layer.name]["value"]) if first else None
                 rows = [None] * height if values is None else values.reshape(height, -1)
                 for row in range(height):
-                    self.put(tensor, row, rows[row])
+                    self.write_row(tensor, row, rows[row])
             elif bytes_kept(self.network, layer):
                 self.states.begin(layer, first.get(layer.name))
 
@@ -151,11 +152,11 @@ class PlanMachine:
         for number, group in enumerate(self.plan.groups):
             self.group = number
             self.weights.copy(number)
-            self.whole |= transfer(self, group.transfers, number, self.whole)
+            self.whole |= self._transferred(group.transfers, number)
             self.states.copy(number, is_end=False)
-            self._join()
+            self._join_rings()
             _GroupRun(self, group, number).run()
-            self._join()
+            self._join_rings()
             self.states.copy(number, is_end=True)
             for last_group, variable, source in updates:
                 if last_group == number:
@@ -179,7 +180,7 @@ class PlanMachine:
                 raise ExecutionError(f"there is no buffer for the input {layer.name!r}")
             self.whole[layer.name] = tensor = self.held(layer.name, *buffers)
             for row in range(layer.shape.rows):
-                self.put(tensor, row, self.frame_row(layer.name, row))
+                self.write_row(tensor, row, self.frame_row(layer.name, row))
             tensor.made = layer.shape.rows
         # Inputs must not overlap, even inputs that no layer reads.
         for name in self.whole:
@@ -187,13 +188,13 @@ class PlanMachine:
         self.arena.reads.clear()
         self.arena.writes.clear()
 
-    def _join(self) -> None:
+    def _join_rings(self) -> None:
         """Make the ring windows readable whose rows have all been computed."""
         for name, ring in self._rings.items():
             if ring.new in self.whole:
                 pieces = self.whole[ring.previous], self.whole[ring.new]
                 layer = self.network.layer(name)
-                self.whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
+                self.whole[name] = RingWindow(layer, self.arena.element_bytes(name), *pieces)
 
     def _update_variable(self, name: str, source_name: str) -> None:
         """Copy the last rows of a tensor to a variable, row by row as the generated C does.
@@ -209,21 +210,47 @@ class PlanMachine:
         source = computed
         if ring is not None:
             window, unit = self.network.layer(source_name), self.arena.element_bytes(source_name)
-            source = JoinedTensor(window, unit, variable, computed)
+            source = RingWindow(window, unit, variable, computed)
         height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
         computed_rows = computed.layer.shape.rows
         first_kept, first_computed = height - kept_rows, height - computed_rows
         has_offsets_of_variable = ring is None and all(
-            source.place(first_kept + row) == variable.place(row) for row in range(kept_rows)
+            source.row_offset(first_kept + row) == variable.row_offset(row)
+            for row in range(kept_rows)
         )
         for row in range(first_kept, height):
             is_new = row >= first_computed
             with nullcontext() if is_new else self.arena.uncounted():
-                self.put(variable, row - first_kept, self.get(source, row).copy())
+                self.write_row(variable, row - first_kept, self.read_row(source, row).copy())
         if not has_offsets_of_variable:
             with self.arena.uncounted():
                 for row in range(max(computed_rows - kept_rows, 0), computed_rows):
-                    self.get(computed, row)  # raises an error if the row is overwritten
+                    self.read_row(computed, row)  # raises an error if the row is overwritten
+
+    def _transferred(self, copies: Sequence[Transfer], group: int) -> dict[str, HeldTensor]:
+        """Copy tensors before a group runs; return their new buffers, for this and later groups.
+
+        Raises ExecutionError if a tensor or a buffer of a copy does not exist.
+        """
+        whole_buffers = {buffer.name: buffer for buffer in self.plan.buffers if buffer.has_all_rows}
+        copied: dict[str, HeldTensor] = {}
+        for copy in copies:
+            source, target = whole_buffers.get(copy.source), whole_buffers.get(copy.target)
+            before = source and copied.get(source.tensor, self.whole.get(source.tensor))
+            if not (source and target and before) or source.tensor != target.tensor:
+                raise ExecutionError(
+                    f"group {group + 1} copies from {copy.source!r} to {copy.target!r}; expected two "
+                    "buffers with all rows of a tensor that is stored whole"
+                )
+            old, new = (self.held(source.tensor, buffer) for buffer in (source, target))
+            for row in range(old.layer.shape.rows):
+                self.write_row(new, row, self.read_row(old, row).copy())
+            kept = [
+                buffer for buffer in before.buffers if buffer.has_all_rows and buffer.is_live(group)
+            ]
+            copied[source.tensor] = self.held(source.tensor, *kept, target)
+            copied[source.tensor].made = before.made
+        return copied
 
     def output(self, name: str) -> Array:
         """Return a tensor stored or delivered whole: (rows, columns, channels)."""
@@ -239,7 +266,9 @@ class PlanMachine:
     def _all_of(self, name: str, reader: str | None) -> Array:
         """All rows of a tensor, from the buffer in which a layer reads it."""
         tensor = self._whole_tensor(name)
-        return np.stack([self.get(tensor, row, reader) for row in range(tensor.layer.shape.rows)])
+        return np.stack(
+            [self.read_row(tensor, row, reader) for row in range(tensor.layer.shape.rows)]
+        )
 
     def _whole_tensor(self, name: str) -> HeldTensor:
         """Return a tensor that is stored whole; raise ExecutionError if it is not."""
@@ -273,30 +302,30 @@ class PlanMachine:
             if buffer.is_live(group) and layer in layers:
                 self.arena.spoil(buffer.offset, buffer.size)
 
-    def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
+    def write_row(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
         """Write a row of a tensor in its first buffer, or where it is staged."""
         size = tensor.layer.shape.row_elements
-        self.arena.write(tensor.place(row), tensor.layer.name, row * size, values, size)
+        self.arena.write(tensor.row_offset(row), tensor.layer.name, row * size, values, size)
 
-    def give_copies(self, tensor: HeldTensor, rows: Range) -> None:
+    def copy_to_other_buffers(self, tensor: HeldTensor, rows: Range) -> None:
         """Copy rows from the first buffer of a tensor to its others."""
         size = tensor.layer.shape.row_elements
         for copy in range(1, len(tensor.buffers)):
             for row in range(*rows):
                 with self.arena.uncounted() if copy > 1 else nullcontext():
-                    values = self.get(tensor, row).copy()
-                place = tensor.places(row)[copy]
-                self.arena.write(place, tensor.layer.name, row * size, values, size)
+                    values = self.read_row(tensor, row).copy()
+                offset = tensor.row_offsets(row)[copy]
+                self.arena.write(offset, tensor.layer.name, row * size, values, size)
 
-    def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
+    def read_row(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
         """Return a row, (columns, channels). Raises ExecutionError where it does not exist."""
-        return self.row_at(tensor, row, tensor.place(row, reader))
+        return self.row_from(tensor, row, tensor.row_offset(row, reader))
 
-    def row_at(self, tensor: HeldTensor, row: int, place: int) -> Array:
-        """Return a row that begins at the byte `place` of the arena, (columns, channels)."""
+    def row_from(self, tensor: HeldTensor, row: int, offset: int) -> Array:
+        """Return a row that begins at an offset of the arena, (columns, channels)."""
         shape = tensor.layer.shape
         size = shape.row_elements
-        return self.arena.read(place, tensor.layer.name, row * size, size).reshape(shape.width, -1)
+        return self.arena.read(offset, tensor.layer.name, row * size, size).reshape(shape.width, -1)
 
 
 class _GroupRun:
@@ -310,8 +339,9 @@ class _GroupRun:
         | rows of firing 1 | strips of firing 2 |      free      | rows of firing 2 |
         | rows of firing 3 | strips of firing 3 |      free      | rows of firing 2 |
 
-    pending: the tensor with staged rows, from the first staged row to the last that is made; None
-    without staged rows. low_bytes: their bytes if they are at the low end of the buffer; 0 otherwise.
+    staged_tensor: the tensor with staged rows, from the first staged row to the last that is made; None
+    without staged rows. staged_low_bytes: the bytes of these rows if they are at the low end of the
+    staging buffer; 0 otherwise. sums: accumulators of the layers that reduce rows, by layer.
     """
 
     def __init__(self, machine: PlanMachine, group: PlannedGroup, number: int) -> None:
@@ -331,13 +361,12 @@ class _GroupRun:
                         f"group {number + 1}: stage {stage.result!r} reads {source!r}, of which "
                         "not all rows are there when the group begins"
                     )
-                height = machine.network.layer(source).shape.rows
-                self.tensors[source].done[stage.result] = stage.still_needs(source, height)
+            self._note_needs(stage)
         self._require_buffers()
-        self.pool = machine.buffer(self.stages[-1].result, Kind.STAGING, number)
-        self.sums: dict[str, Array] = {}  # accumulators of the layers that reduce rows
-        self.pending: HeldTensor | None = None
-        self.low_bytes = 0
+        self.staging = machine.buffer(self.stages[-1].result, Kind.STAGING, number)
+        self.sums: dict[str, Array] = {}
+        self.staged_tensor: HeldTensor | None = None
+        self.staged_low_bytes = 0
 
     def _require_buffers(self) -> None:
         """Raise ExecutionError unless every buffer that a layer reads exists during the group."""
@@ -396,7 +425,7 @@ class _GroupRun:
                     stage = producers[lacking]
                 self.fire(stage)
         for name, tensor in self.tensors.items():
-            if isinstance(tensor, JoinedTensor):
+            if isinstance(tensor, RingWindow):
                 continue
             if kept := [buffer for buffer in tensor.buffers if buffer.has_all_rows]:
                 self.machine.whole[name] = self.machine.held(name, *kept)
@@ -412,57 +441,65 @@ class _GroupRun:
     def fire(self, stage: CheckedFirings) -> None:
         """Execute the next firing of a stage."""
         self.machine.firings += 1
-        if self.pending is not None and self.pending.layer.name not in stage.needs:
+        if self.staged_tensor is not None and self.staged_tensor.layer.name not in stage.needs:
             self._move_staged_rows()
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
         is_staged = end > first and self._has_no_room(tensor, end - first)
-        # Rows are staged at the low end of the pool, or at its high end while other rows are there.
+        # Rows are staged at the low end of the staging buffer, or at its high end while other staged
+        # rows are at the low end.
         low_bytes = 0  # of the rows that this firing stages at the low end
         if is_staged:
             size = (end - first) * tensor.row_bytes
-            is_high = self.low_bytes > 0
-            tensor.staged = first, self.pool.offset + (self.pool.size - size if is_high else 0)
+            is_high = self.staged_low_bytes > 0
+            tensor.staged = (
+                first,
+                self.staging.offset + (self.staging.size - size if is_high else 0),
+            )
             low_bytes = 0 if is_high else size
-        self._compute(stage, self.pool.offset + max(self.low_bytes, low_bytes))
+        self._compute(stage, self.staging.offset + max(self.staged_low_bytes, low_bytes))
         # A layer may write its scratch until its firing ends.
         self._spoil_scratch(stage)
-        require_intact(self.machine, self.tensors, stage, (first, end))
-        self.machine.give_copies(tensor, (first, end))
+        self._require_inputs_intact(stage, (first, end))
+        self.machine.copy_to_other_buffers(tensor, (first, end))
         tensor.made = max(tensor.made, end)
         stage.fired += 1
+        self._note_needs(stage)
+        if self.staged_tensor is not None:
+            self._move_staged_rows()
+        self.staged_tensor, self.staged_low_bytes = tensor if is_staged else None, low_bytes
+
+    def _note_needs(self, stage: CheckedFirings) -> None:
+        """Note for each tensor that a stage reads the first row that its later firings need."""
         for source in stage.needs:
             height = self.machine.network.layer(source).shape.rows
-            self.tensors[source].done[stage.result] = stage.still_needs(source, height)
-        if self.pending is not None:
-            self._move_staged_rows()
-        self.pending, self.low_bytes = tensor if is_staged else None, low_bytes
+            self.tensors[source].needed_from[stage.result] = stage.still_needs(source, height)
 
     def _has_no_room(self, tensor: HeldTensor, rows: int) -> bool:
         """Whether the buffer of a tensor has no room for further rows, so that they are staged."""
         if tensor.buffer.has_all_rows or tensor.buffer.kind is Kind.RING:
             return False
-        return tensor.made - tensor.first + rows > tensor.buffer.rows
+        return tensor.made - tensor.first_needed + rows > tensor.buffer.rows
 
     def _move_staged_rows(self) -> None:
         """Move the staged rows that are still needed into their line buffer."""
-        tensor = self.pending
+        tensor = self.staged_tensor
         assert tensor is not None
         assert tensor.staged is not None
         (first, _), end = tensor.staged, tensor.made
-        self.pending, self.low_bytes = None, 0
-        rows = range(max(first, tensor.first), end)
-        staged = [tensor.place(row) for row in rows]
+        self.staged_tensor, self.staged_low_bytes = None, 0
+        rows = range(max(first, tensor.first_needed), end)
+        staged = [tensor.row_offset(row) for row in rows]
         tensor.staged = None
-        if rows and end - tensor.first > tensor.buffer.rows:
+        if rows and end - tensor.first_needed > tensor.buffer.rows:
             raise ExecutionError(
-                f"group {self.number + 1}: {end - tensor.first} rows of {tensor.layer.name!r} are "
-                f"needed, but its line has room for {tensor.buffer.rows}"
+                f"group {self.number + 1}: {end - tensor.first_needed} rows of "
+                f"{tensor.layer.name!r} are needed, but its line has room for {tensor.buffer.rows}"
             )
         # Row by row, as the generated C does: a row of the line buffer may overlap a staged row that
         # has not been moved yet.
-        for row, place in zip(rows, staged, strict=True):
-            self.machine.put(tensor, row, self.machine.row_at(tensor, row, place).copy())
+        for row, offset in zip(rows, staged, strict=True):
+            self.machine.write_row(tensor, row, self.machine.row_from(tensor, row, offset).copy())
 
     def _spoil_scratch(self, stage: CheckedFirings) -> None:
         for layer in stage.layers:
@@ -475,7 +512,7 @@ class _GroupRun:
         first, end = stage.targets[stage.fired]
         if stage.is_streamed_input:
             for row in range(first, end):
-                machine.put(tensor, row, self._streamed_row(stage, row))
+                machine.write_row(tensor, row, self._streamed_row(stage, row))
             return
         machine.weights.read(stage)
         if stage.stage.mode is Mode.TILES:
@@ -489,7 +526,7 @@ class _GroupRun:
             self._sum_channels(stage, tensor)
             return
         if len(stage.layers) > 1:
-            FusedFiring(machine, self.tensors, stage, strips, self.pool, self.number).run()
+            FusedFiring(machine, self.tensors, stage, strips, self.staging, self.number).run()
             return
         layer = stage.layers[0]
         if self._is_aliased_join(layer):
@@ -512,10 +549,33 @@ class _GroupRun:
         if keeps_state:
             machine.states.require(layer)  # the result must not overwrite the state
 
+    def _require_inputs_intact(self, stage: CheckedFirings, made: Range) -> None:
+        """Raise ExecutionError unless the inputs of a firing are intact after it.
+
+        An elementwise layer may write each element over the element that it reads. Accumulators are
+        written after all reads. made: the rows of the result that the firing computed.
+        """
+        if stage.is_streamed_input:
+            return
+        machine, result = self.machine, self.tensors[stage.result]
+        machine.weights.require([layer.name for layer in stage.layers])
+        if stage.stage.mode is Mode.ACCUMULATING:
+            return
+        inside = {layer.name for layer in stage.layers}
+        for layer in stage.layers:
+            for source in layer.inputs:
+                if source in inside or not may_overlap(result, self.tensors[source]):
+                    continue
+                is_alone = len(stage.layers) == 1
+                if not (is_alone and is_in_place(layer, result, self.tensors[source], made)):
+                    span = stage.ranges[stage.fired][source]
+                    with machine.arena.uncounted():
+                        rows_read(machine.arena, self.tensors[source], span, layer.name)
+
     def _streamed_row(self, stage: CheckedFirings, row: int) -> Array | None:
         machine = self.machine
         if self._is_copied(stage):
-            return machine.get(machine.whole[stage.result], row).copy()
+            return machine.read_row(machine.whole[stage.result], row).copy()
         return machine.frame_row(stage.result, row)
 
     def _is_aliased_join(self, layer: Layer) -> bool:
@@ -547,8 +607,8 @@ class _GroupRun:
                 rows = rows_read(arena, tensor, (first, end), layer.name, columns)
             if cut is not None and first < end:
                 copied = (end - first) * layer.shape.row_elements
-                place = tensor.place(first, layer.name)
-                arena.count(arena.reads, place, copied * arena.element_bytes(source))
+                offset = tensor.row_offset(first, layer.name)
+                arena.count(arena.reads, offset, copied * arena.element_bytes(source))
             inputs.append((Region((first, end), columns), rows))
         return inputs
 
@@ -573,7 +633,7 @@ class _GroupRun:
         row, values = self._row_added(stage)
         if layer.operator.scatters_rows:
             self._put_pixels(layer, tensor, row, values.copy())
-            machine.get(self.tensors[layer.inputs[0]], row, layer.name)  # must still be intact
+            machine.read_row(self.tensors[layer.inputs[0]], row, layer.name)  # must still be intact
             return
         buffer = machine.buffer(layer.name, Kind.ACCUMULATORS, self.number)
         if buffer.offset % ACCUMULATOR_BYTES:
@@ -612,9 +672,9 @@ class _GroupRun:
         tensor, window = self.tensors[layer.inputs[0]], layer.operator.sliding_window
         row, end = stage.needs[layer.inputs[0]][stage.fired]
         if window is None:
-            return row, machine.get(tensor, row, layer.name)
+            return row, machine.read_row(tensor, row, layer.name)
         with machine.arena.uncounted():
-            values = machine.get(tensor, row, layer.name)
+            values = machine.read_row(tensor, row, layer.name)
         columns_read = 0, window.columns.kernel
         rows_read(machine.arena, tensor, (row, end), layer.name, columns_read)
         return row, values
@@ -647,62 +707,8 @@ class _GroupRun:
         for column in range(columns):
             pixel = int(result_pixels[row * columns + column])
             result_row, result_column = divmod(pixel, shape.width)
-            place = tensor.place(result_row) + result_column * tensor.place_bytes
+            offset = tensor.row_offset(result_row) + result_column * tensor.column_bytes
             pixel_values = None if self.machine.computing is None else values[column]
             self.machine.arena.write(
-                place, tensor.layer.name, pixel * channels, pixel_values, channels
+                offset, tensor.layer.name, pixel * channels, pixel_values, channels
             )
-
-
-def transfer(
-    machine: PlanMachine, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
-) -> dict[str, HeldTensor]:
-    """Copy tensors before a group runs; return their new buffers, for this and later groups.
-
-    Raises ExecutionError if a tensor or a buffer of a copy does not exist.
-    """
-    whole_buffers = {buffer.name: buffer for buffer in machine.plan.buffers if buffer.has_all_rows}
-    copied: dict[str, HeldTensor] = {}
-    for copy in copies:
-        source, target = whole_buffers.get(copy.source), whole_buffers.get(copy.target)
-        before = None if source is None else copied.get(source.tensor, whole.get(source.tensor))
-        if not (source and target and before) or source.tensor != target.tensor:
-            raise ExecutionError(
-                f"group {group + 1} copies from {copy.source!r} to {copy.target!r}; expected two "
-                "buffers with all rows of a tensor that is stored whole"
-            )
-        old, new = (machine.held(source.tensor, buffer) for buffer in (source, target))
-        for row in range(old.layer.shape.rows):
-            machine.put(new, row, machine.get(old, row).copy())
-        kept = [
-            buffer for buffer in before.buffers if buffer.has_all_rows and buffer.is_live(group)
-        ]
-        copied[source.tensor] = machine.held(source.tensor, *kept, target)
-        copied[source.tensor].made = before.made
-    return copied
-
-
-def require_intact(
-    machine: PlanMachine, tensors: Mapping[str, HeldTensor], stage: CheckedFirings, made: Range
-) -> None:
-    """Raise ExecutionError unless the inputs of a firing are intact after it.
-
-    An elementwise layer may write each element over the element that it reads. Accumulators are written
-    after all reads. made: the rows of the result that the firing computed.
-    """
-    if stage.is_streamed_input:
-        return
-    machine.weights.require([layer.name for layer in stage.layers])
-    if stage.stage.mode is Mode.ACCUMULATING:
-        return
-    result = tensors[stage.result]
-    inside = {layer.name for layer in stage.layers}
-    for layer in stage.layers:
-        for source in layer.inputs:
-            if source in inside or not may_overlap(result, tensors[source]):
-                continue
-            is_alone = len(stage.layers) == 1
-            if not (is_alone and is_in_place(layer, result, tensors[source], made)):
-                span = stage.ranges[stage.fired][source]
-                with machine.arena.uncounted():
-                    rows_read(machine.arena, tensors[source], span, layer.name)

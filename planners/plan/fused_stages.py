@@ -312,9 +312,9 @@ class FusedFiring:
     def _offset(self, tensor: str, row: int, column: int, reader: str | None = None) -> int:
         unit = self._context.arena.element_bytes(tensor)
         if tensor in self._strips:
-            return self._strips[tensor].place(row, column, unit)
+            return self._strips[tensor].offset_of(row, column, unit)
         held = self._tensors[tensor]
-        return held.place(row, reader) + column * held.place_bytes
+        return held.row_offset(row, reader) + column * held.column_bytes
 
     def _write_pixel(
         self, layer: Layer, row: int, column: int, values: Array | None, block: int

@@ -1,8 +1,8 @@
 """Tensors in a shadow arena: where their rows are, and how regions of them are read and written.
 
-A `HeldTensor` has rows in whole buffers, in ring or line buffers, or staged. A `JoinedTensor` is the
-window of a ring, a `HeldTile` the rectangle of a tensor that a tile holds. The address of an element is
-that of its row, plus `place_bytes` for each column:
+A `HeldTensor` has rows in whole buffers, in ring or line buffers, or staged. A `RingWindow` is the
+window of a ring, a `HeldTile` the rectangle of a tensor that a tile holds. The offset of an element in
+the arena is that of its row, plus `column_bytes` for each column:
 
     buffer of 2 rows (RING), tensor of 5 rows    row 0 1 2 3 4
                                                  at  0 1 0 1 0   times row_bytes, from the offset on
@@ -25,9 +25,9 @@ from planners.plan.shadow_arena import MarkedArena
 class HeldTensor:
     """The execution state of a tensor: its buffers, its computed rows, the rows that readers need.
 
-    layer: produces the tensor. buffer: the first of its buffers. made: rows that are computed. done:
-    for each reader, the first row that it still needs. staged: the first staged row and its byte; None
-    without staged rows. place_bytes, row_bytes: from a column, from a row, to the next.
+    layer: produces the tensor. buffer: the first of its buffers. made: the number of computed rows.
+    needed_from: for each reader, the first row that it still needs. staged: the first staged row and
+    its offset; None without staged rows. column_bytes, row_bytes: from one column, or row, to the next.
     """
 
     def __init__(
@@ -43,35 +43,35 @@ class HeldTensor:
         self.buffers = buffers
         self._of_reader = {name: buffer for buffer in buffers for name in buffer.readers}
         self.made = 0
-        self.done: dict[str, int] = {}
+        self.needed_from: dict[str, int] = {}
         self.staged: tuple[int, int] | None = None
-        self.place_bytes = host.shape.pixel_elements * unit
+        self.column_bytes = host.shape.pixel_elements * unit
         self.row_bytes = host.shape.row_elements * unit
         self._first_row = alias.row
-        self._within = alias.column * self.place_bytes + alias.channel * unit
+        self._inset = alias.column * self.column_bytes + alias.channel * unit
 
     @property
-    def first(self) -> int:
+    def first_needed(self) -> int:
         """The first row that a reader still needs."""
-        return min(min(self.done.values(), default=self.made), self.made)
+        return min(min(self.needed_from.values(), default=self.made), self.made)
 
     def read_in(self, reader: str | None) -> StreamBuffer:
         """Return the buffer in which a layer reads it; by default the first."""
         return self._of_reader.get(reader or "", self.buffer)
 
-    def place(self, row: int, reader: str | None = None) -> int:
-        """Return the position of a row, where a layer reads it; by default in the first buffer."""
+    def row_offset(self, row: int, reader: str | None = None) -> int:
+        """Return the offset of a row, where a layer reads it; by default in the first buffer."""
         if self.staged is not None:
             first_staged, begin = self.staged
             if row >= first_staged:
                 return begin + (row - first_staged) * self.row_bytes
-        return self._place(self.read_in(reader), row)
+        return self._offset_in(self.read_in(reader), row)
 
-    def places(self, row: int) -> list[int]:
-        """Return all positions of a row that is written."""
+    def row_offsets(self, row: int) -> list[int]:
+        """Return the offsets of a row in all buffers, to write it."""
         if len(self.buffers) == 1:
-            return [self.place(row)]
-        return [self._place(buffer, row) for buffer in self.buffers]
+            return [self.row_offset(row)]
+        return [self._offset_in(buffer, row) for buffer in self.buffers]
 
     def may_overlap(self, begin: int, end: int) -> bool:
         """Whether bytes from begin to end intersect a buffer of the tensor, or it has staged rows."""
@@ -82,11 +82,11 @@ class HeldTensor:
     def require_region(self, rows: Range, columns: Range) -> None:
         """Raise ExecutionError if the tensor never holds a region; only tiles are parts of tensors."""
 
-    def _place(self, buffer: StreamBuffer, row: int) -> int:
+    def _offset_in(self, buffer: StreamBuffer, row: int) -> int:
         row += self._first_row
         if not buffer.has_all_rows:
             row %= max(buffer.rows, 1)
-        return buffer.offset + self._within + row * self.row_bytes
+        return buffer.offset + self._inset + row * self.row_bytes
 
 
 def whole_region(layer: Layer) -> Region:
@@ -111,15 +111,15 @@ def rows_read(
     tensor.require_region(rows, (left, right))
     if count and (left, right) == (0, width):
         size = layer.shape.row_elements
-        begin, last = tensor.place(first, reader), tensor.place(end - 1, reader)
+        begin, last = tensor.row_offset(first, reader), tensor.row_offset(end - 1, reader)
         is_dense = tensor.row_bytes == size * arena.element_bytes(layer.name)
         is_block = is_dense and last - begin == (count - 1) * tensor.row_bytes
-        if is_block and tensor.staged is None and not isinstance(tensor, JoinedTensor):
+        if is_block and tensor.staged is None and not isinstance(tensor, RingWindow):
             elements = arena.read(begin, layer.name, first * size, count * size)
             return elements.reshape(count, width, channels)
     values = np.empty((count, right - left, channels), layer.array_type)
     for row in range(first, end):
-        at = tensor.place(row, reader) + left * tensor.place_bytes
+        at = tensor.row_offset(row, reader) + left * tensor.column_bytes
         elements = arena.read(
             at, layer.name, (row * width + left) * channels, (right - left) * channels
         )
@@ -146,12 +146,12 @@ def write_region(
     for row in range(top, bottom):
         row_values = None if values is None else values[row - top]
         first = (row * layer.shape.width + left) * channels
-        for place in tensor.places(row) if into_all else (tensor.place(row),):
-            at = place + left * tensor.place_bytes
+        for offset in tensor.row_offsets(row) if into_all else (tensor.row_offset(row),):
+            at = offset + left * tensor.column_bytes
             arena.write(at, layer.name, first, row_values, (right - left) * channels)
 
 
-class JoinedTensor(HeldTensor):
+class RingWindow(HeldTensor):
     """The window of a ring: its first rows are rows of one tensor, the others rows of another."""
 
     def __init__(self, layer: Layer, unit: int, first: HeldTensor, new: HeldTensor) -> None:
@@ -165,11 +165,15 @@ class JoinedTensor(HeldTensor):
         """Whether bytes from begin to end may belong to either tensor."""
         return any(piece.may_overlap(begin, end) for piece in self._pieces)
 
-    def place(self, row: int, reader: str | None = None) -> int:
-        """Return the position of a row: one of the first tensor in the buffer for the window."""
+    def row_offset(self, row: int, reader: str | None = None) -> int:
+        """Return the offset of a row; a row of the first tensor is in the buffer for the window."""
         first, new = self._pieces
         kept = first.layer.shape.rows
-        return first.place(row, self.layer.name) if row < kept else new.place(row - kept, reader)
+        return (
+            first.row_offset(row, self.layer.name)
+            if row < kept
+            else new.row_offset(row - kept, reader)
+        )
 
     def read_in(self, _reader: str | None) -> StreamBuffer:
         """Return the buffer in which the window, and so each of its readers, reads the first rows."""
@@ -183,16 +187,16 @@ class HeldTile(HeldTensor):
         """Hold a region. unit: bytes per element. Raises ExecutionError if the buffer is too small."""
         super().__init__(layer, layer, Alias(layer.name, layer.name), unit, buffer)
         self.region = region
-        self.row_bytes = region.width * self.place_bytes
+        self.row_bytes = region.width * self.column_bytes
         if (needed := region.height * self.row_bytes) > buffer.size:
             raise ExecutionError(
                 f"buffer {buffer.name!r} of {buffer.size} bytes is asked for {needed} bytes"
             )
 
-    def place(self, row: int, _reader: str | None = None) -> int:
+    def row_offset(self, row: int, _reader: str | None = None) -> int:
         """Return the byte at which column 0 of a row would be; the region may begin further right."""
         (top, _), (left, _) = self.region.rows, self.region.columns
-        return self.buffer.offset + (row - top) * self.row_bytes - left * self.place_bytes
+        return self.buffer.offset + (row - top) * self.row_bytes - left * self.column_bytes
 
     def require_region(self, rows: Range, columns: Range) -> None:
         """Raise ExecutionError if rows, one at least, have elements outside the region of the tile."""
@@ -221,8 +225,8 @@ class HeldStrip(NamedTuple):
     offset: int
     channels: int
 
-    def place(self, row: int, column: int, unit: int) -> int:
-        """Return the position of an element."""
+    def offset_of(self, row: int, column: int, unit: int) -> int:
+        """Return the offset of the first channel of a pixel. unit: bytes per element."""
         first, _ = self.rows
         if not 0 <= row - first < self.room:
             raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
@@ -244,7 +248,7 @@ def is_in_place(layer: Layer, result: HeldTensor, source: HeldTensor, made: Rang
     """
     is_whole = made == (0, layer.shape.rows) and not layer.epilogue
     if is_whole and layer.operator.keeps_memory_order:  # every element stays at its address
-        return result.places(0) == [source.place(0, layer.name)]
+        return result.row_offsets(0) == [source.row_offset(0, layer.name)]
     if is_whole and layer.operator.converts:
         # Converted in order, an element that does not get wider ends before the next source element.
         types = source.layer.quantization, layer.quantization
@@ -253,12 +257,14 @@ def is_in_place(layer: Layer, result: HeldTensor, source: HeldTensor, made: Rang
             and layer.element_bytes <= source.layer.element_bytes
             and result.row_bytes <= source.row_bytes
             and source.layer.shape == layer.shape
-            and result.places(0) == [source.place(0, layer.name)]
+            and result.row_offsets(0) == [source.row_offset(0, layer.name)]
         )
     return (
         layer.operator.is_elementwise
         and source.layer.name not in layer.inputs[2:]  # read when the first two are combined
         and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
         and source.read_in(layer.name).layout == result.buffer.layout
-        and all(result.places(row) == [source.place(row, layer.name)] for row in range(*made))
+        and all(
+            result.row_offsets(row) == [source.row_offset(row, layer.name)] for row in range(*made)
+        )
     )

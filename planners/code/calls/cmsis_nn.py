@@ -136,7 +136,7 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRow
 
 def _has_contiguous_rows(tensor: HeldTensor) -> bool:
     """Whether the pixels of a row are contiguous, for elements of one byte."""
-    return tensor.place_bytes * tensor.layer.shape.width == tensor.layer.shape.row_elements
+    return tensor.column_bytes * tensor.layer.shape.width == tensor.layer.shape.row_elements
 
 
 def _is_contiguous(tensor: HeldTensor, rows: Range, reader: str | None) -> bool:
@@ -145,9 +145,9 @@ def _is_contiguous(tensor: HeldTensor, rows: Range, reader: str | None) -> bool:
     begin, end = rows
     if begin >= end or not _has_contiguous_rows(tensor):
         return False
-    first = tensor.place(begin, reader)
+    first = tensor.row_offset(begin, reader)
     return all(
-        tensor.place(row, reader) == first + (row - begin) * size for row in range(begin, end)
+        tensor.row_offset(row, reader) == first + (row - begin) * size for row in range(begin, end)
     )
 
 

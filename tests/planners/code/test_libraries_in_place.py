@@ -76,7 +76,7 @@ def test_the_places_in_c_are_those_of_the_machine():
         made = library(model, plan, name="net")
         for name, numbers in tensors_of(made.files["src/net.c"]).items():
             held = machine.whole[name]
-            wanted = held.place(0), held.place_bytes
+            wanted = held.row_offset(0), held.column_bytes
             assert (4 * numbers[0], 4 * numbers[3]) == wanted
             if held.layer.shape.rows > 1:
-                assert 4 * numbers[2] == held.place(1) - held.place(0)
+                assert 4 * numbers[2] == held.row_offset(1) - held.row_offset(0)
