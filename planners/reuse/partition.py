@@ -1,15 +1,18 @@
 """A partition at the rows of its layers: smallest buffers, schedule, lifetimes and time.
 
 Takes the genes of a partition; gives its `PartitionState`, by round-robin firing of the layers with the
-smallest buffers of each block. Everything is remembered by what it depends on: buffers by the rows of
-their block, steps by the rows of their segment, a piece of the schedule between two separators that are
-executed whole. So a chromosome that differs in one gene costs the one block and the one segment.
+smallest buffers of each block. A segment is the piece of a schedule between two separators that are
+executed whole. Results are cached by what they depend on: buffers by the rows of their block, steps by
+the rows of their segment. So a changed gene costs one block and one segment.
 
-The schedule on one processor: it passes over the layers in their order again and again, and fires each
-that has its input and room for its output, once a pass. A layer that is executed whole fires in one of
-the passes; layers that are executed row by row alternate. This is how the published tool executes a
-CSDF graph. Here buffers are bounded, and a pass without a firing would be a deadlock. Deadlock-free
-capacities exclude it: in a graph of this kind the order of firings never decides whether it deadlocks.
+The schedule on one processor passes over the layers in their order again and again. In a pass, each
+layer fires once that has its input and room for its output. A layer that is executed whole fires in one
+of the passes; layers that are executed row by row alternate. This is how the published tool executes a
+CSDF graph. Example: layers a and b of 3 rows, where b needs a row above and below: the passes are a;
+a b; a b; b, so the steps are a a b a b b.
+
+Here buffers are bounded, and a pass without a firing would be a deadlock. Deadlock-free capacities
+exclude it: in a graph of this kind the order of firings never decides whether it deadlocks.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, section 4, Algorithm 10.
 """
 
@@ -40,11 +43,11 @@ from planners.reuse.storage import (
     held_rows,
 )
 
-# Sizes of caches, for each partition. States are few if they have many spans: a cache of states that
-# exceeds the cache of the processor is slower than none.
+# Entries of the caches of each partition. A cached state has a span for each buffer in use, and at most
+# MOST_SPANS are cached: states beyond the cache of the processor are slower than none.
 MOST_SEGMENTS = 20_000
 MOST_STATES = 1_000
-MOST_SPANS = 100_000  # of all states
+MOST_SPANS = 100_000
 
 PhaseTimes = Mapping[str, Mapping[int, int]]
 """For each layer, by the number of its phases, the nanoseconds of all phases together."""
@@ -135,6 +138,9 @@ class PartitionModel:
     `rows` of a layer is everywhere the number of rows of one part: a layer of 24 rows in parts of 8 has
     three phases, and a layer that is executed whole has all its rows in one part.
 
+    storage(block, rows): rows of each edge of a block in its smallest buffers.
+    nanoseconds(layer, rows): the time of a frame in a layer.
+    heights: rows of the whole tensor of each layer.
     above, below: for each layer, as bits, its ancestors, and its descendants.
     awaited: for each layer, as bits, the layers that its first firing waits for.
     awaiting: for each layer, as bits, the layers whose first firing waits for it.
@@ -181,7 +187,7 @@ class PartitionModel:
         self._names = partition.layers
         self._times = times
         self._bits = [1 << number for number in residents]
-        self._segments_known: dict[tuple[int, tuple[int, ...]], FiringSteps] = {}
+        self._steps_of_segments: dict[tuple[int, tuple[int, ...]], FiringSteps] = {}
         self._held = cache(held_rows)
         self.storage = cache(self._storage)
         self.nanoseconds = cache(self._nanoseconds)
@@ -246,13 +252,13 @@ class PartitionModel:
             # Steps of a segment depend only on its own rows: a mutation of one gene misses the
             # cache once.
             key = (begin, tuple(rows[begin:end]))
-            segment = self._segments_known.get(key)
+            segment = self._steps_of_segments.get(key)
             if segment is None:
                 # Clearing all is simpler than a least-recently-used order, and rare.
-                if len(self._segments_known) >= MOST_SEGMENTS:
-                    self._segments_known.clear()
-                _, segment = self._turns(begin, end, rows, capacities)
-                self._segments_known[key] = segment
+                if len(self._steps_of_segments) >= MOST_SEGMENTS:
+                    self._steps_of_segments.clear()
+                _, segment = self._segment_schedule(begin, end, rows, capacities)
+                self._steps_of_segments[key] = segment
             skipped = 1 if begin else 0
             first += [step + count for step in segment.first[skipped:]]
             last += [step + count for step in segment.last[skipped:]]
@@ -264,7 +270,7 @@ class PartitionModel:
         return tuple(
             begin + layer
             for begin, end in self._segments(state.rows)
-            for layer in self._turns(begin, end, state.rows, state.capacities)[0]
+            for layer in self._segment_schedule(begin, end, state.rows, state.capacities)[0]
         )
 
     def _segments(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -277,7 +283,7 @@ class PartitionModel:
         if begin + 1 < len(rows) or not begin:
             yield begin, len(rows)
 
-    def _turns(
+    def _segment_schedule(
         self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]
     ) -> tuple[Sequence[int], FiringSteps]:
         """The schedule of the layers of a segment: the layer of each step, from 0, and the steps."""
