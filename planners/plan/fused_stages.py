@@ -114,9 +114,18 @@ class FusedFiring:
                 )
         self._strips, end = self._placed_strips(begin)
         self._accumulating = None if accumulating is None else self._inside[accumulating]
-        # The input of the accumulating layer by pixel, (channels,): a pass adds its block.
-        self._collected: dict[tuple[int, int], Array] = {}
         if self._accumulating is not None:
+            # The input rows of the accumulating layer, (rows, columns, channels). A pass adds the
+            # channels of its block: the executor computes all sums at once in the last pass, since
+            # their values do not depend on the order.
+            collected = context.network.layer(self._accumulating.inputs[0])
+            self._first_collected, end_collected = self._ranges[collected.name]
+            dims = (
+                end_collected - self._first_collected,
+                collected.shape.width,
+                collected.shape.channels,
+            )
+            self._collected = np.zeros(dims, collected.array_type)
             self._sums_offset = -(-end // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
             first, last = self._ranges[self._accumulating.name]
             pixels = (last - first) * self._accumulating.shape.width
@@ -193,7 +202,7 @@ class FusedFiring:
             self._add(layer, column, block)
             if block + 1 < self._blocks:
                 return
-            inputs = [(region, self._all_channels(region, values)) for region, values in inputs]
+            inputs = [(region, self._all_channels(region)) for region, _ in inputs]
         computed_region = None
         if self._context.computing is not None:
             target = Region(rows, (column, column + 1))
@@ -249,18 +258,11 @@ class FusedFiring:
         """The bytes of the accumulators of a pixel."""
         return layer.shape.channels * ACCUMULATOR_BYTES
 
-    def _all_channels(self, region: Region, like: Array) -> Array:
-        """Return the collected input of the accumulating layer in a region, with all channels.
-
-        The executor computes all sums at once in the last pass: their values do not depend on the
-        order. like: the input in the last channel block, with the same shape and type.
-        """
-        collected = np.zeros_like(like)
-        (top, _), (left, _) = region.rows, region.columns
-        for row in range(*region.rows):
-            for column in range(*region.columns):
-                collected[row - top, column - left] = self._collected[row, column]
-        return collected
+    def _all_channels(self, region: Region) -> Array:
+        """Return the collected input of the accumulating layer in a region, with all channels."""
+        (top, bottom), (left, right) = region
+        first = self._first_collected
+        return self._collected[top - first : bottom - first, left:right].copy()
 
     def _read(self, source: str, rows: Range, columns: Range, block: int, reader: str) -> Array:
         """Return a region of a tensor as a layer reads it, (rows, columns, channels).
@@ -268,13 +270,13 @@ class FusedFiring:
         It is 0 in the channels of other blocks. reader: the layer.
         """
         layer = self._context.network.layer(source)
-        shape, kind = layer.shape, layer.array_type
+        shape = layer.shape
         if source not in self._strips and columns == (0, shape.width):
             return rows_read(self._context.arena, self._tensors[source], rows, reader)
         first, end = self._channels(source, block)
         channels_each = end - first
         region = Region(rows, columns)
-        region_values = np.zeros((region.height, region.width, shape.channels), kind)
+        region_values = np.zeros((region.height, region.width, shape.channels), layer.array_type)
         (top, bottom), (first_column, _) = rows, columns
         for row in range(top, bottom):
             for left, right in self._runs(source, columns, channels_each):
@@ -287,11 +289,7 @@ class FusedFiring:
                 run = slice(left - first_column, right - first_column)
                 region_values[row - top, run, first:end] = values
                 if self._accumulating is not None and source == self._accumulating.inputs[0]:
-                    # The input of the accumulating layer is sliced into two blocks or more, as the
-                    # checker requires: each run is one column.
-                    (pixel_values,) = values
-                    collected = np.zeros(shape.channels, kind)
-                    self._collected.setdefault((row, left), collected)[first:end] = pixel_values
+                    self._collected[row - self._first_collected, left:right, first:end] = values
         return region_values
 
     def _runs(self, source: str, columns: Range, channels: int) -> list[Range]:
