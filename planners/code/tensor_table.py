@@ -102,7 +102,10 @@ class TensorTable:
         """Convert bytes to elements of the arena. Raises InvalidPlan for a remainder."""
         count, rest = divmod(size, self.calls.unit)
         if rest:
-            raise InvalidPlan(f"{size} bytes are no whole elements of {self.calls.unit} bytes")
+            raise InvalidPlan(
+                f"the plan has an offset or size of {size} bytes; expected a multiple of "
+                f"{self.calls.unit}, the bytes of an element of the arena in C"
+            )
         return count
 
     def width_of(self, name: str) -> int:

@@ -54,6 +54,15 @@ def planned(model, **options):
     return random_plan(model.network, 1, **({"is_streamed": False} | options))
 
 
+def test_an_arena_that_ends_inside_an_element_is_refused():
+    model = small()
+    plan = planned(model)
+    with pytest.raises(
+        InvalidPlan, match=f"of {plan.arena_bytes + 3} bytes; expected a multiple of 4"
+    ):
+        library(model, replace(plan, arena_bytes=plan.arena_bytes + 3))
+
+
 def test_the_same_model_and_plan_give_the_same_files():
     model = small()
     assert library(model, planned(model)).files == library(model, planned(model)).files
