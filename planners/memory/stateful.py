@@ -102,6 +102,7 @@ class _StatefulPlanning:
         external: frozenset[str],
         away: frozenset[str],
     ) -> None:
+        """Divide the layers into groups, and find aliases and copies of variables."""
         self._network, self._element_bytes, self._external = network, element_bytes, external
         self._table = StageTable(network, element_bytes=element_bytes)
         self._away = away
@@ -202,6 +203,12 @@ class _StatefulPlanning:
             and bank.window.dilation == (1, 1)
             and not any((*bank.window.padding, *bank.window.overhang))
         )
+
+    def _reads_to_the_end(self, reduction: str, source: str) -> bool:
+        """Whether a reduction reads the last row of its source."""
+        stage = self._stage(self._network.layer(reduction))
+        (rows,) = self._table.geometry(stage).firings.readings
+        return rows.upto[-1] == self._table.height(source)
 
     def _may_overwrite(self, layer: Layer, source: Layer) -> bool:
         """Whether a layer may overwrite its input in place, element by element."""
@@ -418,8 +425,13 @@ class _StatefulPlanning:
             and (layer.inputs[0], self._group_of[layer.name]) not in read_after
             and self._may_overwrite(layer, self._network.layer(layer.inputs[0]))
         ]
-        # A reduction writes its result after the last row, which the result may overlap.
-        over = [pair for pair in self._summed.items() if pair[1] in whole]
+        # A reduction writes its result after its last row, which the result may overlap unless the
+        # source has further rows, which are written later.
+        over = [
+            (source, reduction)
+            for source, reduction in self._summed.items()
+            if reduction in whole and self._reads_to_the_end(reduction, source)
+        ]
         return Problem(
             name=self._network.name,
             buffers=tuple(buffers),

@@ -230,6 +230,16 @@ def test_a_tensor_may_be_named_as_the_buffer_of_another(names):
         assert len({buffer.name for buffer in buffers}) == len(buffers)
 
 
+def test_a_sum_of_all_rows_but_the_last_is_kept_from_that_row():
+    builder = NetworkBuilder("pooled")
+    steep = builder.add(op.Activation(function="relu"), builder.input((8, 5, 8)))
+    window = op.Window(kernel=(4, 8), stride=(4, 8))
+    pooled = builder.add(op.Pooling(function="average", window=window), steep)
+    builder.output(builder.add(op.Activation(function="relu"), pooled))
+    network = builder.network()
+    require_carried_out(network, stateful_plan(network).plan)
+
+
 @pytest.mark.parametrize(
     "add", [in_a_chain, changing_places, read_twice, read_after_the_last_layer]
 )
