@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial, wraps
+from importlib import import_module
 from math import prod
 
 import numpy as np
@@ -21,7 +22,6 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.rewrite_names import REWRITE_NAMES
 from cnn2csdf.rewriting import Draft, Edit, Rule, rewritten
 from cnn2csdf.shape import Dims, Shape
-from cnn2csdf.tokens import tokens_as_rows
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
@@ -356,10 +356,17 @@ def _with_swapped_axes(model: Model) -> Model:
     return rewritten(model, partial(swap_first_axes, tensors_to_swap(model.network)))
 
 
+def _attention_as_rows(model: Model) -> Model:
+    if not any(layer.operator.multiplies_inputs for layer in model.network.layers):
+        return model
+    tokens: Callable[[Model], Model] = import_module("cnn2csdf.tokens").tokens_as_rows
+    return tokens(model)
+
+
 _REWRITES = (  # in the order of REWRITE_NAMES
     _by(drop_layer_that_moves_nothing),
     _with_swapped_axes,
-    tokens_as_rows,
+    _attention_as_rows,
     moves_as_views,
     *map(_by, (fold_padding, fold_batch_normalization, absorb_bias, fuse_activation)),
 )

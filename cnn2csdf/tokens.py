@@ -41,8 +41,6 @@ def tokens_as_rows(model: Model) -> Model:
 
     Layers keep their names; inputs and outputs of the network keep the dims of the file.
     """
-    if not any(layer.operator.multiplies_inputs for layer in model.network.layers):
-        return model
     draft = TokenDraft(with_heads_as_columns(model))
     on_maps = edited(draft, *RULES)
     return with_masks_of_readers(on_maps) if draft.has_attention else model

@@ -81,6 +81,15 @@ class Blocks:
         return len(self) > MOST_EXACT
 
     @property
+    def is_full(self) -> bool:
+        """Whether the same number of bytes is live at every time, and no block is fixed or aligned."""
+        is_plain = self.by_lifetime and not any(self.is_fixed) and max(self.alignment) == 1
+        if not is_plain or self.room != [size * self.unit for size in self.size]:
+            return False
+        loaded = list(loads(zip(self.starts, self.ends, self.size, strict=True)).values())
+        return len(set(loaded[:-1])) == 1
+
+    @property
     def is_listed(self) -> bool:
         """Whether the conflicts are listed, not only counted."""
         return len(self.neighbour) == self.neighbour_start[-1]

@@ -8,7 +8,6 @@ from random import Random
 
 from csdf.kernels import compile as compiler
 from planners.arena.blocks import Blocks, twins
-from planners.arena.problem import loads
 from planners.kernels import placement_corners as kernel
 from planners.kernels import ranges
 
@@ -21,15 +20,6 @@ MOST_TRY = 2**40
 TRIES = 4
 SEED = 1
 EXAMINED = 700  # columns and blocks in a microsecond of a usual machine
-
-
-def is_full(blocks: Blocks) -> bool:
-    """Whether the same number of bytes is live at every time, and no block is fixed or aligned."""
-    is_plain = blocks.by_lifetime and not any(blocks.is_fixed) and max(blocks.alignment) == 1
-    if not is_plain or blocks.room != [size * blocks.unit for size in blocks.size]:
-        return False
-    loaded = list(loads(zip(blocks.starts, blocks.ends, blocks.size, strict=True)).values())
-    return len(set(loaded[:-1])) == 1
 
 
 class CornerSearch:

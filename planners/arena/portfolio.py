@@ -15,7 +15,7 @@ from random import Random
 
 from csdf.kernels import compile as compiler
 from planners.arena.blocks import Blocks, Bound, clique_bound, cliques_of, load_bound
-from planners.arena.corners import CornerSearch, is_full
+from planners.arena.corners import CornerSearch
 from planners.arena.orders import (
     Greedy,
     PlacementSearch,
@@ -135,7 +135,7 @@ class PartSearch:
         self._widening: WideningSearch | None = None
         self._improvements: Iterator[list[int]] = iter(())
         # A plan without gaps has each block in a corner of the blocks below it.
-        may_fill = self._is_exact and len(blocks) > 1 and is_full(blocks)
+        may_fill = self._is_exact and len(blocks) > 1 and blocks.is_full
         self._corners = CornerSearch(blocks) if may_fill else None
         self._spent = 0  # effort of one step, in microseconds
         self._target = self.lower_bound  # bytes at which the search in a large part stops

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from importlib import import_module
-from itertools import islice, pairwise
+from itertools import islice
 from operator import or_
 from random import Random
 
 from cnn2csdf.network import Layer, Network
 from csdf.status import Ended
 from csdf.time_limit import Stop
-from planners.memory.order import topological_order
+from planners.memory.order import is_chain, topological_order
 from planners.memory.stages import StageTable
 from planners.order.heuristics import breadth_first, random_order
 from planners.order.problem import OrderProblem, Step
@@ -93,12 +93,6 @@ def _has_long_section(network: Network, order: Sequence[str]) -> bool:
         and sum(len(set(layer.inputs)) - 1 for layer in layers) >= FEWEST_JOINS
         for layers in sections
     )
-
-
-def is_chain(network: Network) -> bool:
-    """Whether each layer reads the layer before it, so that only one order exists."""
-    steps = [layer for layer in network.layers if not layer.is_end]
-    return all(first.name in second.inputs for first, second in pairwise(steps))
 
 
 def depth_first_order(network: Network) -> tuple[str, ...]:

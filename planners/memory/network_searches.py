@@ -19,8 +19,8 @@ from csdf.search.pareto import improving
 from csdf.status import Ended, Reason
 from csdf.time_limit import Stop, reason_of
 from planners.memory.answer import PLAIN, FitMethod
-from planners.memory.layer_orders import SEARCHED_ORDER, canonical_orders, is_chain
-from planners.memory.order import topological_order
+from planners.memory.layer_orders import SEARCHED_ORDER, canonical_orders
+from planners.memory.order import is_chain, topological_order
 from planners.memory.request import FitRequest
 from planners.memory.search import PlanSearch
 from planners.plan.plan import Span

@@ -57,6 +57,12 @@ class TopologicalOrder:
         return self.separators[upto] - self.separators[first]
 
 
+def is_chain(network: Network) -> bool:
+    """Whether each layer reads the layer before it, so that only one order exists."""
+    steps = [layer for layer in network.layers if not layer.is_end]
+    return all(first.name in second.inputs for first, second in pairwise(steps))
+
+
 def topological_order(network: Network, *, carries: bool = False) -> TopologicalOrder:
     """Return the execution order of a network, with all separators of its layer order.
 

@@ -57,11 +57,6 @@ class FileAnswer(NamedTuple):
     output: str
 
 
-def is_batch(options: argparse.Namespace) -> bool:
-    """Return whether the command takes several files by this module."""
-    return bool(getattr(options, "takes_batches", False))
-
-
 def work_on_all(
     work: Work,
     options: argparse.Namespace,

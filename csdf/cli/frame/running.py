@@ -19,7 +19,6 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Any, cast
 
 import csdf.entries as entries
-from csdf.cli.frame import batches
 from csdf.cli.frame.commands import ROOT, Found, below, find, intended_commands, listing_of
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, refusal
 from csdf.cli.frame.refusals import CommandEnd, refusal_as_json, run_guarded
@@ -108,8 +107,9 @@ def _done_by(parser: Parser, words: Sequence[str], interrupts: InterruptsBetween
     column = getattr(options, "column", None)
     log = _log(options.verbose) if options.verbose else nullcontext()
     with log, in_column(column), memory_limited(limit, processes=workers or 1):
-        if batches.is_batch(options):
-            return batches.work_on_all(work, options, parser, interrupts.were_any)
+        if getattr(options, "takes_batches", False):
+            batches = import_module("csdf.cli.frame.batches")
+            return int(batches.work_on_all(work, options, parser, interrupts.were_any))
         return int(work(options))
 
 

@@ -78,7 +78,7 @@ def work(options: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     if not memories and any(fit.platform is not None for fit in fits):
         shared.remark_on_platform("csdf fit", options)
-    if options.plan is None:
+    if options.plan is None and len(fits) > 1:
 
         def again(number: int, changes: Mapping[str, Any]) -> Fit:
             request = replace(_request(networks[number], options, memories), **changes)

@@ -7,8 +7,8 @@ import pytest
 from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
-from planners.arena.blocks import blocks_of
-from planners.arena.corners import CornerSearch, is_full
+from planners.arena.blocks import Blocks, blocks_of
+from planners.arena.corners import CornerSearch
 from planners.arena.problem import Buffer, Problem
 from tests.both_kernels import BOTH, needs_compiled, use
 from tests.planners.arena.tilings import tiling, uniform
@@ -42,12 +42,12 @@ def full(seed):
 @pytest.mark.parametrize("backend", BOTH)
 def test_corners_find_a_plan_without_a_free_byte_where_there_is_one(backend, monkeypatch):
     use(monkeypatch, backend)
-    monkeypatch.setattr("planners.arena.portfolio.is_full", lambda blocks: False)
+    assert all(blocks_of(full(seed)).is_full for seed in (*range(20), *WITHOUT_PLAN))
+    monkeypatch.setattr(Blocks, "is_full", False)
     outcomes = []
     for seed in (*range(20), *WITHOUT_PLAN):
         problem = full(seed)
         blocks = blocks_of(problem)
-        assert is_full(blocks)
         search = CornerSearch(blocks)
         found = search.step()
         assert bool(found) != search.is_over
@@ -62,13 +62,13 @@ def test_corners_find_a_plan_without_a_free_byte_where_there_is_one(backend, mon
 
 def test_corners_are_for_problems_that_are_full_at_every_time():
     tiles = tiling(30, length=30, height=64, seed=1)
-    assert is_full(blocks_of(tiles))
-    assert not is_full(blocks_of(uniform(30, seed=1, lifetime=9)))
+    assert blocks_of(tiles).is_full
+    assert not blocks_of(uniform(30, seed=1, lifetime=9)).is_full
     aligned = [
         Buffer(name=b.name, start=b.start, end=b.end, size=b.size, alignment=4)
         for b in tiles.buffers
     ]
-    assert not is_full(blocks_of(Problem(name="aligned", buffers=tuple(aligned))))
+    assert not blocks_of(Problem(name="aligned", buffers=tuple(aligned))).is_full
 
 
 @needs_compiled
