@@ -132,9 +132,14 @@ def _apply(operator: str, operands: list[Fraction]) -> Fraction:
     return Fraction(first // second) if operator == "//" else first % second
 
 
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
+def require_exponent(exponent: Fraction) -> None:
+    """Raise MalformedText for an exponent that is not an integer, or is out of range."""
     if exponent.denominator != 1 or not 0 <= exponent <= LARGEST_POWER:
         raise MalformedText(f"exponent {exponent}; expected an integer from 0 to {LARGEST_POWER}")
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    require_exponent(exponent)
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
     if bits * int(exponent) > MOST_BITS:
         raise MalformedText(f"a power of more than {MOST_BITS} bits")

@@ -26,7 +26,7 @@ from sympy.polys.fields import field
 
 from csdf.arguments import public
 from csdf.errors import CsdfError
-from csdf.model.expression import Expression
+from csdf.model.expression import Expression, require_exponent
 from csdf.model.shown import Shown
 from csdf.parameters.graph import ParametricChannel, ParametricGraph, Terms
 
@@ -193,6 +193,8 @@ class _Arithmetic:
         """Return an operator of rational functions of its operands, or the symbol of an opaque term."""
         if len(operands) == 1 and operator == "-":
             return -operands[0]
+        if operator == "**" and operands[1].is_Rational:
+            require_exponent(operands[1])  # which no instance of the graph may have either
         if operator in PLAIN and (operator != "**" or operands[1].is_Integer):
             return PLAIN[operator](*operands)
         meant = [operand.xreplace(self._term_of) for operand in operands]

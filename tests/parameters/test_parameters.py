@@ -331,3 +331,10 @@ def test_values_are_found_where_all_of_three_parameters_are_at_least_2():
         builder.channel("a", f"{name} - 1", "b", f"{name} - 1", name=f"rate of {name}")
     values, _ = builder.graph().sample()
     assert values == {"k": 2, "m": 2, "n": 2}
+
+
+@pytest.mark.parametrize("rate", ["(0 - n)**(1/2)", "(0 - 4)**(1/2)*n", "n**(0 - 1)"])
+def test_an_exponent_that_no_instance_may_have_is_refused(rate):
+    builder = ParametricBuilder("g").actor("a", 1).actor("b", 1).channel("a", rate, "b", "n")
+    with pytest.raises(CsdfError, match=r"exponent (1/2|-1); expected an integer from 0 to 1000"):
+        symbolic_repetitions(builder.graph())
