@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import States
 from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.weights import Array
-from planners.code.c_text import TYPES, numbers, wrapped
+from planners.code.c_text import TYPES, array_items, wrapped
 from planners.code.c_text import number as number_text
 from planners.code.frames import TestVector, from_initial_state
 from planners.code.makefile import MAIN
@@ -325,7 +325,7 @@ def _state_arrays_c(written: Written, vectors: Sequence[TestVector]) -> list[str
             elements = to_memory_order(as_signed_array(array))
             elements = np.roll(elements, frames * written.fresh_elements.get(name, 0))
             head = f"static const {TYPES[elements.dtype.name]} {word}_{number}[{elements.size}]"
-            items = wrapped(map(_number_c, elements))
+            items = wrapped(_items_c(elements))
             texts.append(f"/* {comment(f'{name}: {role}')} */\n{head} = {{\n{items}\n}};")
     return [*texts, _SEAL]
 
@@ -406,18 +406,15 @@ def _array_c(port: LibraryPort, number: int, array: Array) -> str:
     """C for the numbers of a port in a vector, in memory order."""
     values = np.asarray(array)
     values = to_memory_order(as_signed_array(values) if port.is_signed_outside else values)
-    is_plain = values.dtype.kind == "f" and bool(np.isfinite(values).all())
-    items = numbers(values) if is_plain else map(_number_c, values)
     head = f"static const {port.kind} {port.array}_{number}[{port.elements}]"
-    return f"{head} = {{\n{wrapped(items)}\n}};"
+    return f"{head} = {{\n{wrapped(_items_c(values))}\n}};"
 
 
-def _number_c(value: np.generic) -> str:
-    """C for an integer, or for a real number that may be infinite or NaN."""
-    if value.dtype.kind in "iu":
-        return str(value)
-    single = np.float32(value)
-    return "NAN" if np.isnan(single) else number_text(float(single))
+def _items_c(values: Array) -> Iterable[str]:
+    """C for integers, or for real numbers that may be infinite or NaN."""
+    if values.dtype.kind in "iu" or np.isfinite(values).all():
+        return array_items(values)
+    return ("NAN" if np.isnan(v) else number_text(float(v)) for v in values.astype(np.float32))
 
 
 def _frame_c(written: Written, number: int) -> str:

@@ -11,6 +11,7 @@ from planners.code.initialisers import split_values, structures_of
 from planners.code.library import library
 from planners.code.parts import INTEGERS
 from planners.code.primitives.calls import FILES
+from planners.code.vectors import _items_c
 from tests.planners.code.test_writing_libraries import planned, small
 
 INT8 = structures_of(INTEGERS)
@@ -103,6 +104,12 @@ def test_heads_of_functions_have_at_most_100_columns():
 
 def test_a_pointer_to_a_function_is_a_field():
     assert structures_of(FILES).designated("pairing", "{add, 1}") == "{.of = add, .is_flat = 1}"
+
+
+def test_numbers_of_test_vectors_are_constants_of_c():
+    least = np.array([-(2**63), 7])
+    assert list(_items_c(least)) == ["(-9223372036854775807 - 1)", "7"]
+    assert list(_items_c(np.array([np.nan, -np.inf, 0.5]))) == ["NAN", "-INFINITY", "0.5f"]
 
 
 def test_parameters_are_written_with_their_values():
