@@ -85,9 +85,11 @@ class Sizing(SearchedDepths):
     least_bits: int | None = None
 
     @property
-    def gap(self) -> Fraction:
-        """Maximum excess of the cost over the minimum, relative to the lower bound."""
-        return Fraction(self.cost - self.lower_bound, max(1, self.lower_bound))
+    def gap(self) -> Fraction | None:
+        """Maximum excess of the cost over the minimum, relative to the lower bound; None above 0."""
+        if self.cost and not self.lower_bound:
+            return None
+        return Fraction(self.cost - self.lower_bound, self.lower_bound or 1)
 
 
 def smallest_depths(

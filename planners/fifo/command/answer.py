@@ -249,6 +249,8 @@ def in_proof(sizing: Sizing, objective: str = "bits") -> str:
         return f"proved the {best}"
     remark = "; no FIFO alone can be shallower" if sizing.is_minimal else ""
     gap = sizing.gap
+    if gap is None:
+        return f"lower bound 0{remark}"
     above = "less than 0.1%" if gap < Fraction(1, 1000) else f"at most {float(gap):.1%}"
     unit = "bits " if objective == "bits" else ""
     return f"{above} above the {best} ({sizing.lower_bound} {unit}or more){remark}"

@@ -165,6 +165,8 @@ def test_a_positive_gap_is_never_printed_as_zero():
     alone = replace(open_, is_minimal=True)
     assert in_proof(alone).endswith("or more); no FIFO alone can be shallower")
     assert "above the fewest LUTs (4830 or more)" in in_proof(open_, "lut")
+    unknown = replace(alone, cost=4, lower_bound=0)  # no share of 0
+    assert in_proof(unknown, "bram") == "lower bound 0; no FIFO alone can be shallower"
 
 
 @pytest.mark.parametrize("goal", [("--fps", "9"), ("--period", "9"), ("--deadlock-free",)])
