@@ -105,7 +105,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--iterations",
         type=option_values.positive,
         metavar="N",
-        help="number of iterations to list; default: transient and steady part",
+        help="number of iterations to list; default: transient and steady part of a self-timed "
+        "schedule, 1 of the other kinds",
     )
     parser.add_argument("--source", metavar="ACTOR", help="measure latency from its first start")
     parser.add_argument("--sink", metavar="ACTOR", help="to its last end in the same iteration")
