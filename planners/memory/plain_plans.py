@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib import import_module
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.granularity import ROWS as BY_ROWS
 from cnn2csdf.granularity import WHOLE, Granularity
-from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
 from csdf.arguments import Positive, public
@@ -35,6 +35,9 @@ from planners.memory.stages import StageTable
 from planners.memory.stateful import BoundedPlan, arena_within_steps, stateful_plan
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
+
+if TYPE_CHECKING:
+    from cnn2csdf.lowering import Durations
 
 WHOLE_ARENA = "layer by layer, one arena"
 WHOLE_SEPARATE = "layer by layer, separate buffers"
@@ -381,6 +384,7 @@ def memory_comparison(
     by default those of the file. core: whose library the flash counts. budget: a stop, or seconds, for
     the search for offsets of whole tensors.
     """
+    lower = import_module("cnn2csdf.lowering").lower  # of no other plan
     row_granularity = WHOLE if network.keeps_state else granularity
     whole_works, row_works = (
         [

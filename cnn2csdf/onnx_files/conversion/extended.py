@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from cnn2csdf import extensions
+import cnn2csdf.extensions as extensions
 from cnn2csdf.onnx_files.conversion.assembly import OnnxAssembly, Weighted
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import OnnxNode, attribute_value, shortest_decimal

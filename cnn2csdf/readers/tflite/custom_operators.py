@@ -22,7 +22,7 @@ from dataclasses import replace
 from math import isfinite, prod
 from types import ModuleType
 
-from cnn2csdf import extensions
+import cnn2csdf.extensions as extensions
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.integers import dequantized
