@@ -105,6 +105,7 @@ class RegionVariable(NamedTuple):
     name: str
     line: int
     region: int
+    is_array: bool
 
 
 class Instrumented:
@@ -124,7 +125,7 @@ class Instrumented:
         """Return the numbers of the sites that write a variable, and of the sites that read it."""
         if variable not in self._users:
             usage = {
-                site.number: self._usage.of(site.tokens, variable.name)
+                site.number: self._usage.of(site.tokens, variable.name, is_array=variable.is_array)
                 for site in self.sites
                 if site.region == variable.region
             }
@@ -624,8 +625,13 @@ class FunctionWalk:
         elif self.region is not None:
             # By these variables processes may depend on each other.
             self.instrumented.variables += (
-                RegionVariable(name.text, self.source.line(name.start), self.region)
-                for name, _ in names
+                RegionVariable(
+                    name.text,
+                    self.source.line(name.start),
+                    self.region,
+                    is_array=any(token.text == "[" for token in suffix[:1]),
+                )
+                for name, suffix in names
             )
             if len(names) == 1:
                 self._initialising_call(start, end, names[0][0])

@@ -37,15 +37,16 @@ class VariableUsage:
         self._functions = functions
         self._parameters: dict[tuple[str, int], str] = {}  # usage, by function and argument
 
-    def of(self, tokens: Sequence[Token], name: str) -> str:
+    def of(self, tokens: Sequence[Token], name: str, *, is_array: bool = False) -> str:
         """Return the usage of a variable, by iteration to a fixed point over the parameters.
 
+        is_array: whether it is declared as an array, so that it is the pointer of any sum with it.
         The usage of a parameter is "" at first and only grows, so the iteration ends.
         """
         settled = len(self._parameters)
         while True:
             before = dict(self._parameters)
-            usage = self._in_tokens(tokens, name)
+            usage = self._in_tokens(tokens, name, is_array=is_array)
             # The functions that were met last first: the usage of a parameter depends on callees.
             for parameter in reversed(list(self._parameters)[settled:]):
                 self._parameters[parameter] = self._of_parameter(*parameter)
@@ -58,15 +59,17 @@ class VariableUsage:
         for function in self._functions[name]:
             for parameter in function.parameters[argument : argument + 1]:
                 names = [token.text for token, _ in declared(parameter)]
-                is_by_value = {"*", "&", "&&", "["}.isdisjoint(token.text for token in parameter)
-                if is_by_value or not names:
+                signs = {"*", "&", "&&", "["}.intersection(token.text for token in parameter)
+                if not signs or not names:
                     usage.add("r")
                 else:
                     first, last = function.body
-                    usage.update(self._in_tokens(function.tokens[first : last + 1], names[0]))
+                    body = function.tokens[first : last + 1]
+                    is_array = not signs.isdisjoint(("*", "["))
+                    usage.update(self._in_tokens(body, names[0], is_array=is_array))
         return "".join(sorted(usage))
 
-    def _in_tokens(self, tokens: Sequence[Token], name: str) -> str:
+    def _in_tokens(self, tokens: Sequence[Token], name: str, *, is_array: bool) -> str:
         """Return the usage of a variable with the usage of parameters that is known so far."""
         usage = set[str]()
         opened: list[_OpenBracket] = []
@@ -81,10 +84,12 @@ class VariableUsage:
                 opened[-1] = _OpenBracket(opened[-1].callee, opened[-1].argument + 1)
             elif token.text == name and token.kind == "word" and before not in (".", "->"):
                 bracket = opened[-1] if opened else _OpenBracket("", 0)
-                usage.update(self._access(tokens, position, bracket))
+                usage.update(self._access(tokens, position, bracket, is_array=is_array))
         return "".join(sorted(usage))
 
-    def _access(self, tokens: Sequence[Token], position: int, bracket: _OpenBracket) -> str:
+    def _access(
+        self, tokens: Sequence[Token], position: int, bracket: _OpenBracket, *, is_array: bool
+    ) -> str:
         """Return how the variable at a position is used there; bracket: the innermost around it.
 
         For a variable x:
@@ -94,7 +99,7 @@ class VariableUsage:
             r    y = x[i];   print(x);   y = a >> x;   *(y + x) = 1;
             as the parameter of f, if f is defined in the sources:   f(y, x);
         """
-        end, is_stepped = _operand(tokens, position)
+        end, is_stepped = _operand(tokens, position, is_array=is_array)
         following = _text(tokens, end)
         if following == "=":
             return "w"
@@ -113,13 +118,17 @@ def _text(tokens: Sequence[Token], position: int) -> str:
     return tokens[position].text if 0 <= position < len(tokens) else ""
 
 
-def _operand(tokens: Sequence[Token], position: int) -> tuple[int, bool]:
+def _operand(tokens: Sequence[Token], position: int, *, is_array: bool) -> tuple[int, bool]:
     """Return the end of the operand that contains the data of a variable, and whether `++` steps it.
 
     The operand is extended over subscripts, members, casts, dereferences and brackets, as far as
-    `(*(x + i)).re` for x. The pointer of a sum is the first term.
+    `(*(x + i)).re` for x. The pointer of a sum is the array, or else the first term.
     """
     start, end, is_stepped = position, position + 1, False
+    if is_array and _text(tokens, start - 1) == "+" and _text(tokens, end) in ("+", "-", ")"):
+        # A later term of the sum: its brackets enclose the pointer, as in `*(2 * i + x)`.
+        while start > 0 and _text(tokens, start - 1) not in OPEN:
+            start = _opening(tokens, start - 1) if _text(tokens, start - 1) == ")" else start - 1
     while True:
         while (sign := _text(tokens, end)) in ("[", ".", "->", "++", "--"):
             is_stepped |= sign in ("++", "--")
