@@ -111,7 +111,7 @@ class PlanSearch:
     ) -> None:
         """Set the request, and the execution order with its table. stop: effort limit of the search."""
         self.methods: list[FitMethod] = []
-        # Of plans in `methods`, by their identity.
+        # Of plans in `methods`, by their identity: the groups from which they were built.
         self._chains: dict[int, tuple[JoinedMoves, ...]] = {}
         self.ended: Reason | None = None
         self._layer_order, self._table = layer_order, table
@@ -124,7 +124,7 @@ class PlanSearch:
         self._beside = request.beside
         self._times = request.times(table)
         self._stop = stop
-        self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
+        self._planned: set[tuple[object, ...]] = set()  # names and stages of built chains
 
     def _all_spaces(self) -> Iterator[tuple[str, GroupMoves]]:
         """The sets of moves with strips; rematerialisation only if there are spans to recompute."""
@@ -419,13 +419,10 @@ class RecomputingMoves(GroupMoves):
     def _span(self, begin: int, end: int) -> tuple[Rewritten[tuple[str, ...]], StageTable] | None:
         """The layers between two separators with copies of recomputed layers; None if not worth it."""
         if (begin, end) not in self._spans:
+            self._spans[begin, end] = None
             repeated = rematerialised_between(self.layer_order, begin, end)
-            is_worth_it = repeated is not None and self._pays(begin, repeated)
-            self._spans[begin, end] = (
-                (repeated, self.table.of(repeated.network))
-                if repeated is not None and is_worth_it
-                else None
-            )
+            if repeated is not None and self._pays(begin, repeated):
+                self._spans[begin, end] = repeated, self.table.of(repeated.network)
         return self._spans[begin, end]
 
     def _pays(self, begin: int, again: Rewritten[tuple[str, ...]]) -> bool:

@@ -124,9 +124,8 @@ class _StatefulPlanning:
         self._group_of = {
             layer.name: number for number, group in enumerate(self._groups) for layer in group
         }
-        self._aliases = {
-            alias.tensor: alias for layer in self._layers for alias in self._channel_alias(layer)
-        }
+        aliases = map(self._channel_alias, self._layers)
+        self._aliases = {alias.tensor: alias for alias in aliases if alias is not None}
         self._copied = {
             layer.name: readers
             for layer, _ in network.variables
@@ -161,7 +160,7 @@ class _StatefulPlanning:
                     followers[layer.name] = readers[0].name
         return followers
 
-    def _channel_alias(self, layer: Layer) -> list[Alias]:
+    def _channel_alias(self, layer: Layer) -> Alias | None:
         """Return the alias of a channel slice of a single pixel in the tensor that it is cut from."""
         source = layer.inputs[0]
         cut = layer.operator.sliced_range
@@ -174,12 +173,11 @@ class _StatefulPlanning:
             or source not in self._group_of
             or self._network.layer(source).operator.sliced_range is not None
             or source in self._external
+            or layer.name in self._network.results
+            or layer.quantization != self._network.layer(source).quantization
         ):
-            return []
-        has_same_values = layer.name not in self._network.results and (
-            layer.quantization == self._network.layer(source).quantization
-        )
-        return [Alias(layer.name, source, channel=cut.start)] if has_same_values else []
+            return None
+        return Alias(layer.name, source, channel=cut.start)
 
     def _is_read_in_place(self, readers: Collection[str]) -> bool:
         """Whether the only reader is a depthwise convolution of a ring to one pixel.

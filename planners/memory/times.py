@@ -282,8 +282,8 @@ class PlanTimes:
         """Time of a stage in nanoseconds by layer, before the time of the stage is rounded up."""
         table = self._table
         if stage.tiles is not None:
-            tiles = self.tile_times.by_layer(TileRanges(table.network, stage))
-            return {name: Fraction(time) for name, time in tiles.items()}
+            times = self.tile_times.by_layer(TileRanges(table.network, stage))
+            return {name: Fraction(time) for name, time in times.items()}
         if self._core is not None:
             counts_of = stage_loops(table, stage, self._core.table)
             parts = {name: self._of_loops(counts) for name, counts in counts_of.items()}
@@ -314,7 +314,7 @@ class PlanTimes:
         """
         table = self._table
         if stage.tiles is not None:
-            return self.tile_times.of(TileRanges(table.network, stage))
+            return sum(self.tile_times.by_layer(TileRanges(table.network, stage)).values())
         if self._core is not None:
             counts_of = stage_loops(table, stage, self._core.table)
             return ceil(self._of_loops(*counts_of.values(), group_loops(table, [stage])))
@@ -395,10 +395,6 @@ class TileTimes:
         )
         self._scale = lcm(*(price.denominator for price in prices))
         self._launch, self._operation, self._byte = (int(price * self._scale) for price in prices)
-
-    def of(self, tiles: TileRanges) -> int:
-        """Return the nanoseconds of a stage of tiles in a frame."""
-        return sum(self.by_layer(tiles).values())
 
     def by_layer(self, tiles: TileRanges) -> dict[str, int]:
         """Return the nanoseconds of each layer of a stage of tiles in a frame."""

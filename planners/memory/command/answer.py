@@ -146,11 +146,10 @@ def _peak(platform: Platform) -> str:
 
 def alternatives(fit: Fit) -> list[str]:
     """Return a line for each alternative that needs less RAM."""
-    begins = ["  instead  ", *(["           "] * len(fit.alternatives))]
     return [
-        f"{begin}{alternative.options}: {alternative.ram_in_words}"
+        f"  {'' if number else 'instead':9}{alternative.options}: {alternative.ram_in_words}"
         + (", fits" if alternative.fits else "")
-        for begin, alternative in zip(begins, fit.alternatives, strict=False)
+        for number, alternative in enumerate(fit.alternatives)
     ]
 
 

@@ -221,20 +221,15 @@ def memories_of_options(options: argparse.Namespace) -> tuple[BoardMemory, ...]:
     Raises CsdfError for a name that the platform does not have, and for options that contradict
     --memory.
     """
-    changes, platform = options.memories, options.platform
-    board = platform_named(platform).memories if "is_platform_given" in options else ()
+    changes, has_platform = options.memories, "is_platform_given" in options
+    board = platform_named(options.platform).memories if has_platform else ()
     if not changes and (not board or options.ram is not None or options.plan is not None):
         return ()
     try:
         memories = memories_of(changes, board)
     except InvalidArgument as error:
         raise CsdfError(f"--memory: {error}") from None
-    options_stated = {
-        "--ram": options.ram,
-        "--plan": options.plan,
-    }
-    for name, value in options_stated.items():
+    for name, value in (("--ram", options.ram), ("--plan", options.plan)):
         if value is not None:
-            instead = "--memory" if changes else f"--platform {platform}, or give --ram"
-            raise CsdfError(f"{name} is for a single memory; leave out {name} or {instead}")
+            raise CsdfError(f"{name} is for a single memory; leave out {name} or --memory")
     return memories

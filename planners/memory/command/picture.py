@@ -121,7 +121,7 @@ def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> 
         across, up = [size for size, _ in points], [value for _, value in points]
         axes.plot(across, up, style, color=COLOURS[0], markersize=4, linewidth=1.1)
         axes.lines[-1].set_label(f"{network}: {word}")
-    _mark_sizes(axes)
+    log_across(axes)
     if not is_timed:
         axes.set_yscale("symlog", linthresh=1)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -134,22 +134,6 @@ def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> 
     axes.legend(frameon=False, fontsize=9)
     title = "time of a frame" if is_timed else "slow bytes"
     return rendered(figure, f"{title} over fast memory", suffix)
-
-
-def _draw_methods(axes: Axes, fit: Fit, colour: str) -> None:
-    """Draw the plans of a network as dots, and the minimum of MACs that fits as steps."""
-    methods = sorted(fit.methods, key=lambda method: method.needed_ram)
-    sizes = [method.needed_ram / 1000 for method in methods]
-    works = [float(method.mac_ratio) for method in methods]
-    axes.plot(sizes, works, "o", color=colour, markersize=4, label=fit.network, clip_on=False)
-    fewest_macs = list(accumulate(works, min))
-    axes.step(sizes, fewest_macs, where="post", color=colour, linewidth=1.2)
-
-
-def _mark_sizes(axes: Axes) -> None:
-    """Make the axis of RAM logarithmic."""
-    log_across(axes)
-    axes.set_xlabel("RAM (kB = 1,000 bytes, log scale)")
 
 
 def work_axis(works: Sequence[Fraction]) -> tuple[float, float]:
@@ -180,15 +164,22 @@ def plot_fit(axes: Axes, found: Fit) -> None:
 
 
 def _draw_fits(axes: Axes, fits: Sequence[Fit]) -> None:
-    """Draw a line of trade-offs for each network, with its limit."""
+    """Draw the plans of each network as dots, the minimum of MACs that fits as steps, and the limit."""
     for number, fit in enumerate(fits):
-        _draw_methods(axes, fit, COLOURS[number % len(COLOURS)])
+        colour = COLOURS[number % len(COLOURS)]
+        methods = sorted(fit.methods, key=lambda method: method.needed_ram)
+        sizes = [method.needed_ram / 1000 for method in methods]
+        works = [float(method.mac_ratio) for method in methods]
+        axes.plot(sizes, works, "o", color=colour, markersize=4, label=fit.network, clip_on=False)
+        fewest_macs = list(accumulate(works, min))
+        axes.step(sizes, fewest_macs, where="post", color=colour, linewidth=1.2)
     limits = [fit.ram for fit in fits if fit.ram is not None]
     if limits:  # one option: the same for all
         label = f"--ram: {bytes_in_words(limits[0])}"
         axes.axvline(limits[0] / 1000, color="#777", linewidth=1.1, linestyle="--", label=label)
     axes.set_ylim(*work_axis([method.mac_ratio for fit in fits for method in fit.methods]))
-    _mark_sizes(axes)
+    log_across(axes)
+    axes.set_xlabel("RAM (kB = 1,000 bytes, log scale)")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}x")
     axes.set_ylabel("MACs (1x: no recomputation)")
     axes.spines[["top", "right"]].set_visible(False)
