@@ -6,7 +6,6 @@ where TABLE is the file of applications that is public with the networks of the 
 the .md beside it. It takes some minutes.
 """
 
-import functools
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -30,7 +29,7 @@ from planners.published.todaes import (
 )
 from planners.reuse.application import Application
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.problem import Point, score, search_problem
+from planners.reuse.problem import Point, search_problem
 from planners.reuse.process_pool import local_executor
 from planners.reuse.selection import Constraints, chosen_point, uniform_points
 
@@ -56,7 +55,7 @@ def evolved(application: Application) -> tuple[Evaluator, tuple[Point, ...]]:
     evaluator = Evaluator(application, TX2)
     problem = search_problem(evaluator)
     seeds = [tuple(alleles[place] for alleles in problem.alleles) for place in (0, -1)]
-    with local_executor(functools.partial(score, evaluator), workers=1) as place:
+    with local_executor(evaluator.evaluate, workers=1) as place:
         front = evolve(
             problem,
             place,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import MemoryPlan, Pair, Problem
-from planners.reuse.application import Genes
+from planners.reuse.application import Chromosome
 from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.placement import offset_problem
 
@@ -71,7 +71,7 @@ def extra_phases(evaluator: Evaluator, plan: ReusePlan) -> int:
     )
 
 
-def offset_point(evaluator: Evaluator, genes: Genes) -> OffsetPoint:
+def offset_point(evaluator: Evaluator, genes: Chromosome) -> OffsetPoint:
     """Return a chromosome with offsets, those that are found in MOST_STEPS of the search."""
     plan = evaluator.plan(genes)
     problem = offset_problem(evaluator, plan)

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from csdf.errors import plural
 from csdf.status import Reason, because
 from csdf.time_limit import ENDS, Budget, Progress, Report, Stop, reason_of, stop_of
+from planners.reuse.application import Chromosome
 from planners.reuse.executors import Executor, append_points
 from planners.reuse.problem import (
     Archive,
-    Chromosome,
     Front,
     InvalidSearch,
     LostWorkers,

@@ -43,6 +43,7 @@ from csdf.errors import InvalidNetwork, UnreadableFile
 from csdf.io.files import decoded, read_found, read_text
 from csdf.io.json_value import JsonValue
 from planners.reuse.application import (
+    WHOLE,
     Application,
     ApplicationNetwork,
     Partition,
@@ -184,12 +185,12 @@ def comparison(
     unit = evaluator.costs.element_bytes
     layers = len(application.layers)
     (whole, shared_whole), (parts, shared_parts) = (
-        evaluator.buffers((gene,) * layers, share=shared_buffers) for gene in (None, 1)
+        evaluator.buffers((gene,) * layers, share=shared_buffers) for gene in (WHOLE, 1)
     )
     within = 0
     for member in without_parallelism(application).members:
         alone = Evaluator(Application(name=member.name, members=(member,)))
-        within += elements_of(alone.buffers((None,) * len(member.layers))[1])
+        within += elements_of(alone.buffers((WHOLE,) * len(member.layers))[1])
     return Comparison(
         weights=evaluator.weights,
         no_reduction=sum(whole) * unit,

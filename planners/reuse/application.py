@@ -42,8 +42,10 @@ from csdf.io.json_value import JsonValue
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
-Genes = tuple[int | None, ...]
-"""For each layer of an application, in its order: rows of a part, or None for the whole."""
+WHOLE = 0  # the gene of a layer that is executed whole
+
+Chromosome = tuple[int, ...]
+"""For each layer of an application, in its order, its gene: the rows of a part, or WHOLE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,9 +38,9 @@ from csdf.time_limit import ENDS, Budget, stop_of
 from planners.reuse.edge_buffers import EdgeBuffer, Stay
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.partition import PartitionModel
+from planners.reuse.problem import PUBLISHED_ALLELES
 from planners.reuse.storage import CyclicBlock, block_rates, held_rows
 
-PUBLISHED_GENES = (1, None)
 MAX_COMBINATIONS = 64  # of a block, all enumerated; with more, the choices of each pair of layers
 
 Choices = tuple[tuple[int, ...], ...]
@@ -49,7 +49,7 @@ Choices = tuple[tuple[int, ...], ...]
 
 def memory_bound(
     evaluator: Evaluator,
-    genes: Sequence[int | None] = PUBLISHED_GENES,
+    genes: Sequence[int] = PUBLISHED_ALLELES,
     *,
     steps: int = 0,
     shares_tensors: bool = False,
@@ -93,7 +93,7 @@ class OpenChoices:
     def __init__(
         self,
         model: PartitionModel,
-        genes: Sequence[int | None],
+        genes: Sequence[int],
         *,
         shares_tensors: bool = False,
     ) -> None:

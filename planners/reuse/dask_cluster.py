@@ -18,8 +18,9 @@ from typing import Any
 import distributed
 
 from csdf.time_limit import Stop
+from planners.reuse.application import Chromosome
 from planners.reuse.executors import LOSSES, TICK, Executor, Scores, parts_of, scores_of
-from planners.reuse.problem import Chromosome, Evaluate, InvalidSearch, LostWorkers
+from planners.reuse.problem import Evaluate, InvalidSearch, LostWorkers
 
 # Seconds for the scheduler to answer, for the first worker, and for lost ones to return.
 CONNECT = 10.0

@@ -1,7 +1,7 @@
 """Algorithm 10: the memory and the throughput of a chromosome.
 
-A chromosome has a gene for each layer: the rows of a part, or None where the layer is executed whole
-(the published genes are 1 and None). From it follow the phases of the layers, the smallest buffer of
+A chromosome has a gene for each layer: the rows of a part, or WHOLE where the layer is executed whole
+(the published genes are 1 and WHOLE). From it follow the phases of the layers, the smallest buffer of
 each edge with which the graph can run, the schedule of each partition, and the buffers that edges
 share. The rows that neighbouring windows have in common stay in the buffer of the edge: there is no
 self-loop buffer in addition to it, as in the published example.
@@ -25,7 +25,7 @@ from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, USUAL_PLATFORM, Platform
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.reuse.application import Application, Genes
+from planners.reuse.application import Application, Chromosome
 from planners.reuse.edge_buffers import (
     EdgeBuffer,
     Residents,
@@ -165,7 +165,7 @@ class Evaluator:
             for member in self.application.members
         )
 
-    def evaluate(self, genes: Genes) -> tuple[int, *tuple[Fraction, ...]]:
+    def evaluate(self, genes: Chromosome) -> tuple[int, *tuple[Fraction, ...]]:
         """Return the objectives of a chromosome: memory, then the period of each network.
 
         Memory: bytes of whole buffers and weights. Period: seconds from frame to frame of a network
@@ -177,7 +177,7 @@ class Evaluator:
         return memory, *self._periods(states)
 
     def buffers(
-        self, genes: Genes, *, member: int | None = None, share: Share | None = None
+        self, genes: Chromosome, *, member: int | None = None, share: Share | None = None
     ) -> tuple[list[int], list[SharedBuffer]]:
         """Return the elements of each edge buffer, and the whole buffers that the edges share.
 
@@ -186,14 +186,14 @@ class Evaluator:
         """
         return self._buffers(self._states(genes, member), share)
 
-    def live_bytes(self, member: int, genes: Genes) -> int:
+    def live_bytes(self, member: int, genes: Chromosome) -> int:
         """Return the live bytes of one network in its worst step; no offsets need less."""
         loads = [0] * len(self.groups)
         for number, state in self._states(genes, member).items():
             loads[number] = state.load(self._sizes({number: state}))
         return self.costs.element_bytes * self.together(loads)
 
-    def plan(self, genes: Genes) -> ReusePlan:
+    def plan(self, genes: Chromosome) -> ReusePlan:
         """Return the buffers, schedules and lifetimes of a chromosome."""
         states = self._states(genes)
         sizes, shared = self._buffers(states)
@@ -219,7 +219,7 @@ class Evaluator:
         """Return the largest amount of a partition; amounts of parallel partitions are added up."""
         return max((sum(amounts[number] for number in unit) for unit in self.units), default=0)
 
-    def _states(self, genes: Genes, member: int | None = None) -> dict[int, PartitionState]:
+    def _states(self, genes: Chromosome, member: int | None = None) -> dict[int, PartitionState]:
         """The partitions of all networks, or of one, by number."""
         if len(genes) != self._length:
             raise InvalidNetwork(

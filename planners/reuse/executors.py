@@ -21,9 +21,9 @@ from csdf.io.json_value import JsonValue
 from csdf.model.exact import MalformedText, signed_rational
 from csdf.status import because
 from csdf.time_limit import Stop
+from planners.reuse.application import Chromosome
 from planners.reuse.problem import (
     Archive,
-    Chromosome,
     Evaluate,
     EvaluationFailed,
     InvalidSearch,

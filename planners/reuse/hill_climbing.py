@@ -18,10 +18,11 @@ from itertools import accumulate, pairwise
 from random import Random
 
 from csdf.time_limit import Stop
+from planners.reuse.application import Chromosome
 from planners.reuse.edge_buffers import SharedBuffer, elements_of
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Limited
-from planners.reuse.problem import Chromosome, Number, ReuseProblem, genes_at
+from planners.reuse.problem import Number, ReuseProblem
 
 CLIMBS = 3  # each kind of climb gets at most this fraction (1/3) of limited evaluations
 EVALUATIONS_PER_GENE = 20  # of a climb, if the number of evaluations is not limited
@@ -163,11 +164,11 @@ def smallest_of_each(
         if limited.is_at_last:
             raise Enough
         limited.charge()
-        _, shared = evaluator.buffers(genes_at(chromosome), member=member)
+        _, shared = evaluator.buffers(chromosome, member=member)
         return elements_of(shared)
 
     def gained(member: int, chromosome: Chromosome) -> Mapping[int, int]:
-        return possible_gains(evaluator, *evaluator.buffers(genes_at(chromosome), member=member))
+        return possible_gains(evaluator, *evaluator.buffers(chromosome, member=member))
 
     climbs = _Climbs(evaluator, problem, memory, gained, random, stop)
     climbs.climb_each(limited.share(CLIMBS * members))
@@ -184,7 +185,7 @@ def least_live(
     """
 
     def memory(member: int, chromosome: Chromosome) -> int:
-        return evaluator.live_bytes(member, genes_at(chromosome))
+        return evaluator.live_bytes(member, chromosome)
 
     climbs = _Climbs(evaluator, problem, memory, lambda _, __: {}, random, stop)
     climbs.climb_each(None)

@@ -37,13 +37,12 @@ from typing import NamedTuple
 
 from csdf.search.pareto import front_of_chains, improving
 from csdf.time_limit import Budget, Stop, stop_of
-from planners.reuse.application import Genes
+from planners.reuse.application import WHOLE, Chromosome
 from planners.reuse.bounds import memory_bound
 from planners.reuse.edge_buffers import largest_load
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.partition import PartitionModel
 
-Gene = int | None
 MOST_CHOICES = 32  # combinations of genes that are tried in one segment
 
 
@@ -55,20 +54,20 @@ class LoadPoint(NamedTuple):
 
     load: int
     nanoseconds: int
-    genes: tuple[Genes, ...]
+    genes: tuple[Chromosome, ...]
 
 
 def load_front(
-    evaluator: Evaluator, genes: Sequence[Gene] = (1,), *, budget: Budget = None
-) -> list[tuple[int, Genes]]:
-    """Return the front of load against time for these genes and None, a whole layer.
+    evaluator: Evaluator, genes: Sequence[int] = (1,), *, budget: Budget = None
+) -> list[tuple[int, Chromosome]]:
+    """Return the front of load against time for these genes and WHOLE.
 
     Each point is a load, in elements, and a chromosome. The loads descend; each chromosome is faster
     than those after it. Raises GaveUp where `budget` ends it. O(separators^2) segments for each
     partition.
     """
     stop = stop_of(budget)
-    floor = (memory_bound(evaluator, (None, *genes)) - evaluator.weights) // (
+    floor = (memory_bound(evaluator, (WHOLE, *genes)) - evaluator.weights) // (
         evaluator.costs.element_bytes
     )
     fronts = [
@@ -85,8 +84,8 @@ def load_front(
 def _partition_front(ending: list[list[Segment]]) -> list[LoadPoint]:
     """The front of a partition by increasing load. ending: its segments by their last separator."""
     return [
-        # A separator between two segments is whole: its gene is None.
-        LoadPoint(load, time, (tuple([gene for part in path for gene in (*part, None)][:-1]),))
+        # A separator between two segments is whole: its gene is WHOLE.
+        LoadPoint(load, time, (tuple([gene for part in path for gene in (*part, WHOLE)][:-1]),))
         for load, (time,), path in front_of_chains(ending)
     ]
 
@@ -122,9 +121,9 @@ def _front_in_sequence(fronts: Sequence[list[LoadPoint]]) -> list[tuple[LoadPoin
     return list(chosen)
 
 
-def _chromosome(evaluator: Evaluator, points: Sequence[LoadPoint]) -> Genes:
+def _chromosome(evaluator: Evaluator, points: Sequence[LoadPoint]) -> Chromosome:
     """The genes of all layers of an application. points: one for each unit."""
-    chromosome: list[Gene] = [None] * len(evaluator.application.layers)
+    chromosome: list[int] = [WHOLE] * len(evaluator.application.layers)
     for unit, point in zip(evaluator.units, points, strict=True):
         for number, genes in zip(unit, point.genes, strict=True):
             for position, gene in zip(evaluator.gene_places[number], genes, strict=True):
@@ -132,18 +131,18 @@ def _chromosome(evaluator: Evaluator, points: Sequence[LoadPoint]) -> Genes:
     return tuple(chromosome)
 
 
-Segment = tuple[int, int, tuple[int], tuple[Gene, ...]]
+Segment = tuple[int, int, tuple[int], Chromosome]
 """A link of a chain: number of its first separator, peak of live elements, nanoseconds of the layers
 after this separator up to and including its last separator, genes of the layers between the two."""
 
 
 def segments(
-    model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: Stop
+    model: PartitionModel, genes: Sequence[int], *, floor: int, stop: Stop
 ) -> list[list[Segment]]:
     """Return the segments of a partition, by the number of their last separator.
 
     Separator 0 is before the first layer, the last separator after the last layer. A layer between two
-    separators may have each of the genes, or None, a whole layer.
+    separators may have each of the genes, or be executed whole.
 
     floor: a lower bound on the peak of live elements of every chromosome. A segment is left out if a
     whole separator splits it into two that need at most the floor, and that are as fast as the segment
@@ -160,9 +159,9 @@ def segments(
         by_rows.pop(height, None)
         # Inside a segment a separator is not whole: the segments before and after it cover that case.
         # The first layer, which no layer precedes, ends no segment, and may be whole.
-        whole = () if layer in separators else (None,)
+        whole = () if layer in separators else (WHOLE,)
         genes_of_layers.append((*whole, *by_rows.values()))
-        rows = (_rows(model, layer, gene) for gene in genes_of_layers[-1])
+        rows = (model.table.part_rows(layer, gene) for gene in genes_of_layers[-1])
         minimum_times.append(min((model.nanoseconds(layer, count) for count in rows), default=0))
     # Minimum time between two borders, with a load of at most the floor.
     times_at_floor: dict[tuple[int, int], int] = {}
@@ -179,7 +178,7 @@ def segments(
         ]
         if split_times:
             times_at_floor[begin, end] = min(split_times)
-            end_time = 0 if end == layers else model.nanoseconds(end, _rows(model, end, None))
+            end_time = 0 if end == layers else model.nanoseconds(end, model.heights[end])
             if min(split_times) <= sum(minimum_times[begin + 1 : end]) + end_time:
                 continue
         choices = genes_of_layers[begin + 1 : end]
@@ -194,13 +193,8 @@ def segments(
     return ending
 
 
-def _rows(model: PartitionModel, layer: int, gene: Gene) -> int:
-    """The rows of a part of a layer."""
-    return model.heights[layer] if gene is None else model.table.part_rows(layer, gene)
-
-
 def _load_and_time(
-    model: PartitionModel, begin: int, end: int, genes: tuple[Gene, ...]
+    model: PartitionModel, begin: int, end: int, genes: Chromosome
 ) -> tuple[int, int]:
     """Live elements and nanoseconds of a segment, without the time of its first separator.
 
@@ -209,7 +203,7 @@ def _load_and_time(
     """
     layers, edges = len(model.heights), model.table.edges
     # Layers outside are whole: the elements that are live inside do not depend on them.
-    rows = model.part_rows((*(None,) * (begin + 1), *genes, *(None,) * (layers - end)))
+    rows = model.part_rows((*(WHOLE,) * (begin + 1), *genes, *(WHOLE,) * (layers - end)))
     timed = range(begin + 1, min(end + 1, layers))
     capacities = model.capacities(rows)
     steps = model.steps(rows, capacities)
@@ -226,7 +220,7 @@ def _load_and_time(
     return largest_load(live), sum(model.nanoseconds(layer, rows[layer]) for layer in timed)
 
 
-def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:
+def _uniform(choices: Sequence[Chromosome]) -> Iterator[Chromosome]:
     """Genes with one gene for all layers that have it; other layers have their last gene."""
     if all(choices):
         wanted = dict.fromkeys(gene for choice in choices for gene in choice)

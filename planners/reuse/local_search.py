@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial
 from itertools import chain, islice, pairwise, product
 from random import Random
 
 from csdf.status import Reason, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
+from planners.reuse.application import WHOLE, Chromosome
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import (
     BATCH,
@@ -50,9 +50,7 @@ from planners.reuse.hill_climbing import (
 from planners.reuse.load_front import load_front
 from planners.reuse.problem import (
     PUBLISHED_ALLELES,
-    WHOLE,
     Archive,
-    Chromosome,
     Front,
     LostWorkers,
     Number,
@@ -60,8 +58,6 @@ from planners.reuse.problem import (
     ReuseProblem,
     Score,
     SearchEnd,
-    genes_at,
-    score,
     search_problem,
 )
 
@@ -101,17 +97,15 @@ def local_search(
     def exact_seeds() -> Iterator[Chromosome]:
         for allele in dict.fromkeys(allele for values in problem.alleles for allele in values):
             if allele != WHOLE:
-                for _, genes in load_front(evaluator, (allele,), budget=stop):
-                    yield problem.fitted([gene or WHOLE for gene in genes])
+                for _, chromosome in load_front(evaluator, (allele,), budget=stop):
+                    yield problem.fitted(chromosome)
 
-    limited = Limited(executor or Serial(partial(score, evaluator)), evaluations)
+    limited = Limited(executor or Serial(evaluator.evaluate), evaluations)
     search = LocalSearch(
         problem,
         limited,
         random=random,
-        gains=lambda chromosome: possible_gains(
-            evaluator, *evaluator.buffers(genes_at(chromosome))
-        ),
+        gains=lambda chromosome: possible_gains(evaluator, *evaluator.buffers(chromosome)),
     )
     smallest = smallest_of_each(evaluator, problem, limited, random=random, stop=stop)
     return search.run(chain(exact_seeds(), smallest), stop)

@@ -31,7 +31,7 @@ from cnn2csdf.platforms import Platform
 from csdf.errors import InvalidNetwork
 from csdf.kernels import compile as compiler
 from csdf.kernels import round_robin as kernel
-from planners.reuse.application import Genes, Partition
+from planners.reuse.application import Chromosome, Partition
 from planners.reuse.edge_buffers import Residents, Stay, largest_load, overlaps
 from planners.reuse.storage import (
     EdgeRows,
@@ -194,11 +194,11 @@ class PartitionModel:
         most = max(1, min(MOST_STATES, MOST_SPANS // max(1, len(residents))))
         self._state = lru_cache(most)(self._new_state)
 
-    def state(self, genes: Genes) -> PartitionState:
+    def state(self, genes: Chromosome) -> PartitionState:
         """Return the partition at these genes, one for each of its layers."""
         return self._state(self.part_rows(genes))
 
-    def part_rows(self, genes: Sequence[int | None]) -> tuple[int, ...]:
+    def part_rows(self, genes: Sequence[int]) -> tuple[int, ...]:
         """Return the rows of a part of each layer at these genes."""
         return tuple(map(self.table.part_rows, range(len(genes)), genes))
 

@@ -1,8 +1,8 @@
 """The searched problem: chromosomes, exact scores, and the archive of all nondominated points.
 
-For an application it is the problem of Algorithm 9: an allele is the rows of a part, 0 for the whole
-layer; the objectives are bytes, and seconds per frame of each network. Of alleles with equal parts the
-first remains: a layer that is always executed whole has one allele.
+For an application it is the problem of Algorithm 9: an allele is the rows of a part, or WHOLE; the
+objectives are bytes, and seconds per frame of each network. Of alleles with equal parts the first
+remains: a layer that is always executed whole has one allele.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 9 of the thesis.
 """
 
@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 
 from csdf.errors import CsdfError, counted
 from csdf.status import Reason, Why
-from planners.reuse.application import Genes
+from planners.reuse.application import WHOLE, Chromosome
 from planners.reuse.evaluation import Evaluator
 
 Number = int | Fraction
-Chromosome = tuple[int, ...]
 SHOWN = 8  # genes of a chromosome in a message
-WHOLE = 0
 PUBLISHED_ALLELES = (WHOLE, 1)
 
 
@@ -143,9 +141,7 @@ def search_problem(
             # The first allele of each number of rows that a part can have.
             allele_of_rows: dict[int, int] = {}
             for allele in alleles:
-                allele_of_rows.setdefault(
-                    model.table.part_rows(layer_number, allele or None), allele
-                )
+                allele_of_rows.setdefault(model.table.part_rows(layer_number, allele), allele)
             useful[application.members[number].name, layer] = tuple(allele_of_rows.values())
     # Different for another application or other costs; sets are sorted, so that runs agree.
     members = [
@@ -158,16 +154,6 @@ def search_problem(
         alleles=tuple(useful[layer] for layer in application.layers),
         objectives=("memory", *(f"period of {member.name}" for member in application.members)),
     )
-
-
-def genes_at(chromosome: Chromosome) -> Genes:
-    """Return the alleles as genes of the evaluator, where None is the whole layer."""
-    return tuple([allele or None for allele in chromosome])
-
-
-def score(evaluator: Evaluator, chromosome: Chromosome) -> Score:
-    """Return the objectives of a chromosome; with functools.partial, what a search calls."""
-    return evaluator.evaluate(genes_at(chromosome))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +181,7 @@ class Point:
 
 def scored(evaluator: Evaluator, chromosome: Chromosome) -> Point:
     """Return a chromosome with its score."""
-    return Point(chromosome=chromosome, score=score(evaluator, chromosome))
+    return Point(chromosome=chromosome, score=evaluator.evaluate(chromosome))
 
 
 class SearchEnd(Why):

@@ -20,8 +20,9 @@ from threading import Thread
 
 from csdf.errors import CsdfError
 from csdf.time_limit import Stop
+from planners.reuse.application import Chromosome
 from planners.reuse.executors import LOSSES, TICK, Executor, Scores, Serial, parts_of, scores_of
-from planners.reuse.problem import Chromosome, Evaluate, InvalidSearch, LostWorkers, Score
+from planners.reuse.problem import Evaluate, InvalidSearch, LostWorkers, Score
 
 
 def local_executor(evaluate: Evaluate, *, workers: int) -> AbstractContextManager[Executor]:

@@ -20,15 +20,12 @@ from random import Random
 from csdf.errors import InvalidNetwork
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.arena.problem import loads
-from planners.reuse.application import Application
+from planners.reuse.application import WHOLE, Application, Chromosome
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.hill_climbing import least_live
 from planners.reuse.placement import tensor_problem
 from planners.reuse.problem import (
-    WHOLE,
-    Chromosome,
     Point,
-    genes_at,
     scored,
     search_problem,
 )
@@ -110,7 +107,7 @@ def placed_front(
     for point in candidates:
         if point not in uniform and stop.is_over():
             break
-        tensors, _ = tensor_problem(evaluator, evaluator.plan(genes_at(point.chromosome)))
+        tensors, _ = tensor_problem(evaluator, evaluator.plan(point.chromosome))
         live = loads((buffer.start, buffer.end, buffer.size) for buffer in tensors.buffers)
         bound = _with_arena(evaluator, point, max(live.values(), default=0))
         if any(_dominates(placed, bound) for placed in front):

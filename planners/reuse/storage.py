@@ -51,7 +51,7 @@ class PartitionEdge(NamedTuple):
 class PartitionRows:
     """The rates of a partition for any rows of a part, cached.
 
-    part_rows(layer, wanted): rows of a part, at most `wanted`; None: the whole tensor.
+    part_rows(layer, gene): rows of a part; those of the gene at most, or of the whole tensor.
     written(layer, rows): rows written up to the end of each phase.
     reading(edge, rows): rows consumed, and rows released, each up to the end of each phase of the
     consumer.
@@ -90,10 +90,10 @@ class PartitionRows:
         self.needed_at = cache(lambda *firings: self._index(self.needed(*firings)))
         self.room_at = cache(lambda *firings: self._index(self.room(*firings)))
 
-    def _part_rows(self, layer: int, wanted: int | None) -> int:
-        # A layer that fires once has the rows of the whole tensor, whatever is wanted.
+    def _part_rows(self, layer: int, gene: int) -> int:
+        # A layer that fires once has the rows of the whole tensor, whatever its gene.
         height = self.layers[layer].shape.rows
-        rows = height if wanted is None else min(wanted, height)
+        rows = min(gene or height, height)
         return height if len(self.written(layer, rows)) == 1 else rows
 
     def _written(self, layer: int, rows: int) -> RowTotals:

@@ -31,7 +31,7 @@ from planners.reuse.application import Application, single_partition
 from planners.reuse.edge_buffers import best_shared
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Checkpoint, Serial
-from planners.reuse.problem import ReuseProblem, score, search_problem
+from planners.reuse.problem import ReuseProblem, search_problem
 from planners.reuse.process_pool import cluster_executor, local_executor
 
 GENERATIONS = 200
@@ -177,7 +177,7 @@ def network_times(opened, generations):
     """Seconds of a search, and its processor seconds: here, and in processes started and ended."""
     evaluator = network_evaluator()
     before = _children()
-    with opened(functools.partial(score, evaluator)) as place:
+    with opened(evaluator.evaluate) as place:
         start, begin = perf_counter(), process_time()
         network_search(evaluator, place, generations)
         clock, here = perf_counter() - start, process_time() - begin

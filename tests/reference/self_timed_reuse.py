@@ -14,12 +14,12 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidPlan
 from csdf.model.graph import Graph
 from csdf.time_limit import Budget
-from planners.reuse.application import Genes
+from planners.reuse.application import Chromosome
 from planners.reuse.evaluation import Evaluator, ReusePlan
 
 
 def self_timed_periods(
-    evaluator: Evaluator, genes: Genes, *, budget: Budget = None
+    evaluator: Evaluator, genes: Chromosome, *, budget: Budget = None
 ) -> tuple[Fraction, ...]:
     """Return seconds from frame to frame of each network, in the buffers of a chromosome.
 

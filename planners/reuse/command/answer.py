@@ -15,10 +15,10 @@ from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words
 from planners.memory.several_networks import Together
 from planners.published.todaes import Comparison
-from planners.reuse.application import Application
+from planners.reuse.application import WHOLE, Application
 from planners.reuse.deployment import Deployment
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.problem import WHOLE, Front, Point, SearchEnd, score, scored
+from planners.reuse.problem import Front, Point, SearchEnd, scored
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -215,7 +215,7 @@ def _run_lines(answer: ReusePlans) -> list[str]:
 
 def _point_as_json(answer: ReusePlans, point: Point, memory: int) -> dict[str, Any]:
     """Return a plan with its memory, next to the bytes of its chromosome with whole buffers."""
-    whole_buffers, *periods = score(answer.evaluator, point.chromosome)
+    whole_buffers, *periods = answer.evaluator.evaluate(point.chromosome)
     members = answer.application.members
     return {
         "memory_bytes": memory,

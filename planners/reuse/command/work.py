@@ -47,9 +47,11 @@ from planners.published.todaes import (
     selected_as_published,
 )
 from planners.reuse.application import (
+    WHOLE,
     YAML_SUFFIXES,
     Application,
     ApplicationNetwork,
+    Chromosome,
     of_one_size,
     read_application,
     single_partition,
@@ -66,11 +68,8 @@ from planners.reuse.local_search import local_search
 from planners.reuse.partition import PhaseTimes
 from planners.reuse.placement import free_offsets, whole_buffers
 from planners.reuse.problem import (
-    Chromosome,
     Front,
     SearchEnd,
-    genes_at,
-    score,
     scored,
     search_problem,
 )
@@ -228,11 +227,10 @@ def searched(
             generations=0,
             evaluations=1,
         )
-    evaluate = functools.partial(score, evaluator)
     opened = (
-        cluster_executor(evaluate, options.scheduler)
+        cluster_executor(evaluator.evaluate, options.scheduler)
         if options.scheduler
-        else local_executor(evaluate, workers=options.workers)
+        else local_executor(evaluator.evaluate, workers=options.workers)
     )
     problem = search_problem(evaluator, options.rows)
     with opened as executor:
@@ -289,7 +287,7 @@ def concluded(
     @functools.cache
     def placed(chromosome: Chromosome) -> Deployment:
         """The final plan of a chromosome; the search for offsets ends after some steps."""
-        plan = evaluator.plan(genes_at(chromosome))
+        plan = evaluator.plan(chromosome)
         reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
         steps = stop.part(steps=MOST_STEPS, reason=reason)
         return deployment(evaluator, plan, free_offsets(evaluator, plan, budget=steps))
@@ -313,7 +311,7 @@ def concluded(
         taken = None
     final = None
     if taken is not None and has_whole_buffers:
-        plan = evaluator.plan(genes_at(taken.chromosome))
+        plan = evaluator.plan(taken.chromosome)
         final = deployment(evaluator, plan, whole_buffers(evaluator, plan))
     elif taken is not None:
         final = placed(taken.chromosome)
@@ -342,7 +340,7 @@ def concluded(
         deployment=final,
         bound=memory_bound(
             evaluator,
-            [None, *filter(None, options.rows)],
+            (WHOLE, *filter(None, options.rows)),
             steps=min(BOUND_STEPS, bound_steps),
             shares_tensors=True,
             budget=stop,

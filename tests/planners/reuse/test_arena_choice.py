@@ -34,7 +34,7 @@ def evaluator_of(name):
 
 
 def placed(evaluator, chromosome):
-    plan = evaluator.plan(tuple(allele or None for allele in chromosome))
+    plan = evaluator.plan(chromosome)
     return free_offsets(evaluator, plan).peak
 
 

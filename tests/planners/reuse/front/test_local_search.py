@@ -26,10 +26,6 @@ def short_walks(monkeypatch):
     monkeypatch.setattr("planners.reuse.local_search.STEPS", 60)
 
 
-def genes_of(point):
-    return tuple(allele or None for allele in point.chromosome)
-
-
 def values(points):
     return [point.score for point in points]
 
@@ -137,7 +133,7 @@ def test_no_chromosome_as_fast_as_a_point_is_below_its_bound(share):
 def test_offsets_are_between_the_load_and_whole_buffers():
     evaluator = Evaluator(EXAMPLE, share=best_shared)
     for point in local_search(evaluator, random=Random(1)).points:
-        genes = genes_of(point)
+        genes = point.chromosome
         found = offset_point(evaluator, genes)
         live = evaluator.weights + 4 * evaluator.plan(genes).live_load
         assert live <= found.offsets.lower_bound + evaluator.weights <= found.memory

@@ -1,6 +1,5 @@
 """The small end of the front: what each network needs alone, climbs, and the least in use."""
 
-from functools import partial
 from random import Random
 
 import pytest
@@ -14,7 +13,7 @@ from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Limited, Serial
 from planners.reuse.hill_climbing import climbed, smallest_of_each
 from planners.reuse.local_search import local_search
-from planners.reuse.problem import ReuseProblem, genes_at, score, search_problem
+from planners.reuse.problem import ReuseProblem, search_problem
 from planners.reuse.selection import least_points
 from tests.planners.reuse.front.small_applications import all_genes, together
 from tests.shared_data import SHARED
@@ -70,7 +69,7 @@ def test_what_is_in_use_of_an_application_is_what_its_largest_network_has_in_use
 def test_the_least_in_use_is_that_of_all_chromosomes():
     evaluator = Evaluator(together(), share=best_shared)
     (point,) = least_points(evaluator, (0, 1), stop_of(None))
-    found = evaluator.plan(tuple(allele or None for allele in point.chromosome)).live_load
+    found = evaluator.plan(point.chromosome).live_load
     assert found == min(evaluator.plan(genes).live_load for genes in all_genes(together()))
 
 
@@ -109,12 +108,12 @@ def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(na
 def smallest_alone(application, *, evaluations, seed):
     """The bytes of each network in the seed of the small end, and the evaluations that it took."""
     evaluator = Evaluator(application, share=best_shared)
-    place = Limited(Serial(partial(score, evaluator)), evaluations)
+    place = Limited(Serial(evaluator.evaluate), evaluations)
     (found,) = smallest_of_each(
         evaluator, search_problem(evaluator), place, random=Random(seed), stop=Stop()
     )
     members = range(len(application.members))
-    needs = [alone_bytes(evaluator, member, genes_at(found)) for member in members]
+    needs = [alone_bytes(evaluator, member, found) for member in members]
     return needs, place.evaluations
 
 
@@ -126,13 +125,13 @@ def test_climbs_of_each_network_take_a_third_of_the_evaluations_at_most(evaluati
 
 def test_climbs_leave_the_last_evaluation_for_their_result():
     evaluator = Evaluator(together(), share=best_shared)
-    limited = Limited(Serial(partial(score, evaluator)), 60)
+    limited = Limited(Serial(evaluator.evaluate), 60)
     for _ in range(50):
         limited.charge()
     problem = search_problem(evaluator)
     (best,) = smallest_of_each(evaluator, problem, limited, random=Random(1), stop=Stop())
     assert limited.evaluations == 59
-    assert list(limited.scores([best], Stop())) == [score(evaluator, best)]
+    assert list(limited.scores([best], Stop())) == [evaluator.evaluate(best)]
 
 
 def test_each_network_alone_needs_the_least_of_all_its_chromosomes():
@@ -165,5 +164,5 @@ def test_the_largest_network_climbs_from_several_starts():
 def test_application_6_needs_no_more_with_offsets_than_is_printed():
     evaluator = Evaluator(read_published_application(str(TABLE), "application 6"))
     (point,) = least_points(evaluator, (0, 1), stop_of(None))
-    found = offset_point(evaluator, tuple(allele or None for allele in point.chromosome))
+    found = offset_point(evaluator, point.chromosome)
     assert found.memory <= 155_000_000
