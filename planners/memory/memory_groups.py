@@ -93,9 +93,7 @@ class GroupCandidates:
         separators = layer_order.separators
         outside = frozenset(layer_order.at(number) for number in range(len(separators)))
         inner = StageTable(layer_order.network, element_bytes=table.element_bytes, outside=outside)
-        # The stages of tiles have no channel blocks.
-        self._moves = GroupMoves(layer_order, inner)
-        self._moves_in_blocks = GroupMoves(layer_order, inner, PARTS)
+        self._moves = GroupMoves(layer_order, inner, PARTS)
         self._boundaries = self._tiling_boundaries()
         self._separator_at = {index: number for number, index in enumerate(separators)}
         self._groups_from: dict[int, list[MemoryGroup]] = {}
@@ -110,11 +108,8 @@ class GroupCandidates:
                 groups = list(self._row_by_row_groups(begin))
             if self._longest is None and self._untiled is None:
                 groups += self._single_stages(begin)
-                for moves in (self._moves, self._moves_in_blocks):
-                    for end, stages in self._stages_between(
-                        moves, begin, self._fast, (True, False)
-                    ):
-                        groups += self._variants(begin, end, stages)
+                for end, stages in self._stages_between(begin, self._fast, (True, False)):
+                    groups += self._variants(begin, end, stages)
             kept: dict[tuple[int, str | None, Names], list[MemoryGroup]] = {}
             for group in sorted(groups, key=lambda group: (group.fast, group.costs)):
                 key = group.end, group.geometry.streamed_input, group.in_place
@@ -181,7 +176,7 @@ class GroupCandidates:
                     yield from self._variants(begin, end, (Stage(layers=layers, rows=rows),))
 
     def _stages_between(
-        self, moves: GroupMoves, begin: int, limit: int, streamed: Sequence[bool]
+        self, begin: int, limit: int, streamed: Sequence[bool]
     ) -> Iterator[tuple[int, list[Stage]]]:
         """Yield later separators, with the stages of groups up to there that fit into `limit` bytes."""
         separator = self._separator_at.get(begin)
@@ -189,7 +184,7 @@ class GroupCandidates:
             return
         limits = limit, ANY_WORK, WIDTH
         for is_streamed in streamed:
-            search = GroupLabels(moves, separator, limits, self.stop, is_streamed=is_streamed)
+            search = GroupLabels(self._moves, separator, limits, self.stop, is_streamed=is_streamed)
             labels_by_end = defaultdict[int, list[tuple[int, int, Array, int]]](list)
             for end, labels in search.ends():
                 numbers = zip(labels[LINES].tolist(), labels[MACS].tolist(), strict=True)
@@ -219,7 +214,7 @@ class GroupCandidates:
         # Tiles overlap: each of MOST_TILES tiles may need up to twice its share of the bytes.
         limit = MOST_TILES // 2 * self._fast
         by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
-        for end, stages in chain(self._stages_between(self._moves, begin, limit, (True,)), rows):
+        for end, stages in chain(self._stages_between(begin, limit, (True,)), rows):
             by_end[end][tuple(stages)] = None
         misses = 0
         for end in sorted(ends):

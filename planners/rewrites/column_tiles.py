@@ -274,12 +274,13 @@ def stages_of_tile(
     for stage in stages:
         layers = tuple(names[name] for name in stage.layers)
         cuts = [cut for name in layers for cut in tile.cuts[name]]
-        if stage.mode is not Mode.ROWS or stage.accumulating_layer is not None:
+        if stage.mode is not Mode.ROWS:
             return None
         if any(network.layer(cut).inputs[0] in layers for cut in cuts):
             return None
         results = [tile.slice_of[name] for name in layers if name in tile.slice_of]
         on_tile += [Stage(layers=(cut,)) for cut in cuts]
-        on_tile.append(replace(stage, layers=layers))
+        accumulating = stage.accumulating_layer and names[stage.accumulating_layer]
+        on_tile.append(replace(stage, layers=layers, accumulating_layer=accumulating))
         on_tile += [Stage(layers=(result,)) for result in results]
     return on_tile
