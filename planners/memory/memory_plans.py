@@ -319,7 +319,8 @@ class Chain:
     def _live(self, placed: PlacedPlan) -> list[int]:
         """The bytes of the buffers that each group has in fast memory."""
         plan = placed.plan
-        fast = [buffer for buffer in plan.buffers if not plan.is_in_slow_memory(buffer)]
+        inside = (buffer for buffer in plan.buffers if buffer.kind is not Kind.EXTERNAL)
+        fast = [buffer for buffer in inside if not plan.is_in_slow_memory(buffer)]
         return [
             sum(buffer.size for buffer in fast if buffer.begin <= number < buffer.end)
             for number in range(len(self._groups))
@@ -516,11 +517,15 @@ def _placement(
         over = 0
         for number, memory in enumerate(memories):
             is_last = number + 1 == len(memories)
-            inside, offsets = _in_memory(table, memory, rest, buffers, is_last=is_last)
+            # Accumulators in the next memory begin at a multiple of their bytes.
+            reserved = 0 if is_last else (begin + memory.size) % ACCUMULATOR_BYTES
+            room = max(0, memory.size - reserved)
+            inside, offsets = _in_memory(table, memory, rest, buffers, room, is_last=is_last)
             padding = -begin % ACCUMULATOR_BYTES
             if padding and any(buffer.kind is Kind.ACCUMULATORS for buffer in inside):
                 preceding = used_memories[-1]
                 used_memories[-1] = replace(preceding, size=preceding.size + padding)
+                over += max(0, used_memories[-1].size - memories[number - 1].size)
                 begin += padding
             offset_of |= {buffer.name: begin + offsets[buffer.name] for buffer in inside}
             end = max((offsets[buffer.name] + buffer.size for buffer in inside), default=0)
@@ -540,17 +545,16 @@ def _in_memory(
     memory: BoardMemory,
     ranked: Sequence[StreamBuffer],
     in_order: Sequence[StreamBuffer],
+    room: int,
     *,
     is_last: bool,
 ) -> tuple[list[StreamBuffer], dict[str, int]]:
     """The buffers that fit into a memory, and their offsets; the last memory takes all buffers.
 
     ranked: buffers that are not placed, the highest rank first.
-    in_order: all buffers, in the order of their placement.
+    in_order: all buffers, in the order of their placement. room: bytes of the memory for buffers.
     """
     inside = [buffer for buffer in ranked if _kind(buffer) in memory.holds]
-    # Accumulators in the next memory begin at a multiple of their bytes.
-    room = memory.size if is_last else memory.size - memory.size % ACCUMULATOR_BYTES
     if not is_last:
         chosen: list[StreamBuffer] = []
         for buffer in inside:

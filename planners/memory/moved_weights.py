@@ -313,7 +313,10 @@ class Copies(NamedTuple):
 def copies_of(
     stages: Sequence[Geometry], costs: MoveCosts, table: StageTable
 ) -> tuple[Copies, ...]:
-    """Return the Pareto-optimal sets of weights to copy, in order of bytes; first the empty set."""
+    """Return Pareto-optimal sets of weights to copy, in order of bytes; first the empty set.
+
+    Of more than MOST_CHOICES sets some are left out, but not the set that saves most.
+    """
     fronts = [Copies(0, 0, ())]
     allowed = can_be_copied(stages)
     for layer, read in movable_weights(stages, costs, table).items():
@@ -326,5 +329,6 @@ def copies_of(
             candidates = [(copies.size, -copies.saved, copies) for copies in (*fronts, *more)]
             fronts = [copies for _, _, copies in improving(candidates, lambda copies: copies[:2])]
             if len(fronts) > MOST_CHOICES:
-                fronts = fronts[:: -(-len(fronts) // MOST_CHOICES)]
+                step = -(-len(fronts) // MOST_CHOICES)
+                fronts = [fronts[0], *reversed(fronts[:0:-step])]
     return tuple(fronts)

@@ -9,23 +9,33 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.geometry import Window
 from cnn2csdf.platforms import PLATFORMS, BoardMemory
 from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidArgument, InvalidPlan
 from csdf.status import Ended, because
 from csdf.time_limit import Stop
 from planners.memory import memories as memories_module
 from planners.memory.fit import fit
 from planners.memory.memories import PlanInMemories, planned_in_memories
-from planners.memory.memory_plans import Chain
+from planners.memory.memory_plans import Chain, _placement
+from planners.memory.moved_weights import (
+    BoardMemories,
+    copies_of,
+    costs_of,
+    layout_of,
+    movable_weights,
+)
+from planners.memory.order import topological_order
 from planners.memory.plan_runs import run_plan
 from planners.memory.request import fit_request
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
 from planners.plan.carried_out import require_carried_out
-from planners.plan.plan import Kind
+from planners.plan.plan import Kind, Stage, StreamBuffer
 from planners.plan.text import format_plans, parse_plans
 from planners.plan.weights import weight_bytes
 from planners.rewrites.rematerialisation import executed_network
@@ -260,6 +270,49 @@ def test_sums_in_the_second_memory_begin_at_multiples_of_their_bytes():
         used, _ = (one.size for one in plan.memories)
         assert used <= first
     assert placed
+
+
+def test_sums_in_the_third_memory_leave_the_second_memory_within_its_size():
+    network = NetworkBuilder("pooled")
+    source = network.input((1, 3, 1), "x")
+    network.output(network.add(op.GlobalPooling(function="average"), source, name="y"))
+    table = StageTable(network.network(), element_bytes=1)
+    fast = tuple(BoardMemory(name=f"m{size}", size=size) for size in (7, 4, 64))
+    layout = BoardMemories(fast, (BoardMemory(name="slow", size=99, is_slow=True),), None)
+    buffers = [
+        StreamBuffer.of_group(Kind.WHOLE, "x", 0, 1, size=3, rows=3),
+        StreamBuffer.of_group(Kind.RING, "x", 0, 1, size=4, rows=3),
+        StreamBuffer.of_group(Kind.ACCUMULATORS, "y", 0, size=16),
+    ]
+    ranks = {buffer.name: Fraction(-place) for place, buffer in enumerate(buffers)}
+    offsets, used, excess = _placement(table, layout, buffers, [], lambda one: ranks[one.name])
+    assert excess == (0, 0)
+    assert all(one.size <= memory.size for one, memory in zip(used, fast, strict=False))
+    assert offsets["y accumulators"] % 4 == 0
+
+
+def test_external_tensors_leave_their_bytes_to_resident_weights():
+    network = simplified(Model(network=from_catalogue("resnet8"))).network
+    board = memories(60_000, rate=Fraction(4), flash=Fraction(1))
+    terms = {"memories": board, "element_bytes": 1, "input": "external", "output": "external"}
+    plan = fit(network, **terms, budget=Stop(effort=1.0)).best.plan
+    assert sum(one.size for one in plan.buffers if one.kind is Kind.RESIDENT) == 6192
+
+
+def test_the_sets_of_weights_to_copy_have_the_set_that_saves_most():
+    network = from_catalogue("mobilenet_v1:width=1/4,resolution=64")
+    table, order = StageTable(network, element_bytes=1), topological_order(network)
+    costs = costs_of(layout_of(memories(10**6)), order, table, None, None)
+    layers, most = order.layers[1:], 0
+    for begin in range(0, len(layers), 7):
+        stages = [table.geometry(Stage(layers=(name,))) for name in layers[begin : begin + 24]]
+        reads = movable_weights(stages, costs, table)
+        saved = [costs.in_place(name, read) - costs.of_copy(name) for name, read in reads.items()]
+        found = copies_of(stages, costs, table)
+        assert found[0].layers == ()
+        assert found[-1].saved == sum(one for one in saved if one > 0)
+        most = max(most, len(found))
+    assert most > 8  # some sets are left out
 
 
 def test_a_run_computes_the_same_with_copied_weights():
