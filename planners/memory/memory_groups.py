@@ -214,7 +214,9 @@ class GroupCandidates:
         # Tiles overlap: each of MOST_TILES tiles may need up to twice its share of the bytes.
         limit = MOST_TILES // 2 * self._fast
         by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
-        for end, stages in chain(self._stages_between(begin, limit, (True,)), rows):
+        # A single layer has no other stages than its rows.
+        longer = self._stages_between(begin, limit, (True,)) if len(ends) > 1 else ()
+        for end, stages in chain(longer, rows):
             by_end[end][tuple(stages)] = None
         misses = 0
         for end in sorted(ends):
@@ -280,7 +282,7 @@ class GroupCandidates:
         # A group that fits twice gains nothing from tiles, except by the single tile.
         if 2 * bytes_untiled <= self._fast:
             wanted_groups = 2 - fewest
-        # A small network has few groups: all tile counts are tried.
+        # A small network has few groups: all tile counts from the first that fits are tried.
         if len(self.layers) <= MOST_CHOSEN:
             tiles, wanted_groups = 1, MOST_TILES
         limit, groups = self._fast + 1, list[MemoryGroup]()
@@ -417,7 +419,7 @@ class GroupCandidates:
         )
 
     def pinning(self, layers: Names) -> GroupCandidates:
-        """Return the groups where the weights of some layers are resident in fast memory."""
+        """Return the groups without tiles where weights of some layers are resident in fast memory."""
         return GroupCandidates(
             self.layer_order,
             self.table,
