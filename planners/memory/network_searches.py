@@ -15,6 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cnn2csdf.network import Network
+from csdf.errors import GaveUp
 from csdf.search.pareto import improving
 from csdf.status import Ended, Reason
 from csdf.time_limit import Stop, reason_of
@@ -78,6 +79,15 @@ def _is_cut_short(ended: Reason | None) -> bool:
     return ended is not None and not ended.has(Ended.EFFORT)
 
 
+def _end_of_all(stop: Stop) -> Reason | None:
+    """Return the reason if the stop ends all searches, and not an effort alone."""
+    try:
+        stop.look()
+    except GaveUp as end:
+        return end.reason if _is_cut_short(end.reason) else None
+    return None
+
+
 def _with_spans(method: FitMethod, spans: tuple[Span, ...]) -> FitMethod:
     """Return a method of the network with copies in these spans as a method of the network itself."""
     plan = replace(method.plan, rematerialised=(*spans, *method.plan.rematerialised))
@@ -118,8 +128,9 @@ class _OrderSearches:
     ) -> Reason | None:
         """Append the searches of all orders for `methods`; return the reason of an early end.
 
-        The reason is that of the first search with a full effort that ended early, or Ctrl-C. The end
-        of an effort that later orders share is no early end.
+        The reason is that of the first search with a full effort that ended early, or the end of all
+        searches by clock, memory or Ctrl-C. The end of an effort that later orders share is no early
+        end.
         """
         network = self._request.network
         first, later = canonical_orders(
@@ -142,7 +153,7 @@ class _OrderSearches:
             if len(searches) <= len(first):
                 ended = ended or search.ended
             if _is_cut_short(search.ended) and stop.is_over():
-                return ended
+                return search.ended
         # A plan of another order may be smaller at first, and larger once both are improved.
         _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
         _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
@@ -150,7 +161,7 @@ class _OrderSearches:
             search = self.completed(network, stop.question(1.0))
             searches.append(search)
             ended = search.ended if search.is_interrupted else ended or search.ended
-        return ended
+        return ended or _end_of_all(stop)
 
     def completed(self, ordered: Network, stop: Stop) -> PlanSearch:
         """Return the search of the network in a layer order; without a RAM limit if no plan fits."""

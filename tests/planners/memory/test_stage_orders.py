@@ -12,11 +12,15 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
+from csdf.status import Ended
 from csdf.time_limit import Stop
+from planners.memory.answer import FitWhy
 from planners.memory.fit import fit
-from planners.memory.layer_orders import FILE_ORDER, in_order
+from planners.memory.layer_orders import FILE_ORDER, canonical_orders, in_order
 from planners.memory.plan_runs import run_plan
+from planners.memory.search import PlanSearch
 from planners.memory.stage_orders import PLAN_EFFORT, StageOrders, shifted
+from planners.memory.stages import StageTable
 from planners.order.heuristics import random_order
 from planners.plan.carried_out import require_carried_out
 from tests.planners.memory.streamed import random_frame
@@ -160,3 +164,24 @@ def test_changed_orders_are_topological_orders_of_all_stages(seed):
         assert sorted(place) == list(range(count))
         for number, sources in enumerate(before):
             assert all(place[source] < place[number] for source in sources)
+
+
+@pytest.mark.parametrize(("work", "calls"), [("run", 3), ("improve", 1)])
+def test_a_clock_that_ends_later_orders_or_stage_orders_is_the_reason(work, calls, monkeypatch):
+    """The searches in the first two orders are complete."""
+    begun = []
+    searched = getattr(PlanSearch, work)
+
+    def at_the_end_of_time(search, *arguments):
+        begun.append(search)
+        if len(begun) == calls:
+            monkeypatch.setattr("csdf.time_limit.time.monotonic", lambda: 1e12)
+        searched(search, *arguments)
+
+    monkeypatch.setattr(PlanSearch, work, at_the_end_of_time)
+    # In the canonical order of its layers, the network needs no search in the order of the file.
+    network = canonical_orders(inception_block(), StageTable(inception_block()), stop=Stop())[0][0]
+    answer = fit(network, element_bytes=1, budget=Stop(1000))
+    assert len(begun) >= calls
+    assert answer.reason.kind is FitWhy.LEAST_BY_THEN
+    assert answer.reason.has(Ended.TIME_LIMIT)
