@@ -130,7 +130,10 @@ def _moved_bytes(moves: Sequence[Move]) -> Counter[str]:
 def _knapsack(
     names: Sequence[str], sizes: Mapping[str, int], moved: Mapping[str, int], room: int
 ) -> tuple[str, ...]:
-    """States of at most `room` bytes that move the most bytes in slow memory, by labels.
+    """States of at most `room` bytes that move many bytes in slow memory, by labels.
+
+    The states move the most bytes unless labels are left out: each state leaves at most MOST_LABELS,
+    among them the label that saves the most.
 
     A label has the bytes of a set of states, and the bytes that they add to a frame: below 0, as
     states in fast memory save their moves.
@@ -144,7 +147,8 @@ def _knapsack(
         labels = improving(
             [*labels, *(label for label in extended if label[0] <= room)], lambda label: label[:2]
         )
-        labels = labels[:: -(-len(labels) // MOST_LABELS)]
+        # From the last label, which saves the most, backwards.
+        labels = labels[:: -ceil(Fraction(len(labels), MOST_LABELS))][::-1]
     _, _, states = min(labels, key=lambda label: label[1])
     return states
 

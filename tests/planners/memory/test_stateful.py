@@ -36,6 +36,7 @@ from planners.memory.plan_runs import run_frames
 from planners.memory.request import fit_request
 from planners.memory.several_networks import with_states_apart
 from planners.memory.stages import StageTable
+from planners.memory.state_in_memories import _knapsack
 from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.checker import require_apart
@@ -555,3 +556,8 @@ def test_the_reason_names_the_memory_that_is_too_small(cells_with_a_variable):
     assert "puts 41 bytes into slow memory" in reason(38, 1000)
     assert "has 41 bytes, slow memory 10;" in reason(38, 10)
     assert "still needs 38 bytes of fast memory" in reason(30, 1000)
+
+
+def test_a_knapsack_with_more_subsets_than_labels_takes_all_states_that_have_room():
+    sizes = {f"state {number}": 2**number for number in range(10)}
+    assert set(_knapsack(list(sizes), sizes, sizes, sum(sizes.values()))) == set(sizes)
