@@ -60,6 +60,7 @@ class FusionWhy(Why):
     NOT_PLACED = "no offsets were found for the smallest buffers"
     SMALLEST_FOUND = "{end}; the smallest found needs {found} bytes, {least}"
     NOTHING_FOUND = "{end}; {least}"
+    PARAMETERS = "the parameters alone are {needed} bytes, more than the {memory} of --total-memory"
     FLASH = "the tables of parameters are {needed} bytes, more than the flash of {flash}"
     LARGEST_GROUP = "the largest group alone needs as many bytes"
     PLACED = "no smaller arena was found"

@@ -102,6 +102,9 @@ def work(options: argparse.Namespace) -> int:
     is_cut_short = stop.is_cut_short and answer.status is not Status.OPTIMAL
     core = terms.platform.core_name
     stored = flash_bytes(model.network, options.element_bytes, core)  # as csdf fit counts
+    if options.memory is not None and weights > options.memory:
+        reason = because(FusionWhy.PARAMETERS, needed=weights, memory=options.memory)
+        answer = replace(answer, plan=None, status=Status.INFEASIBLE, reason=reason)
     if options.flash is not None and stored > options.flash:
         reason = because(FusionWhy.FLASH, needed=stored, flash=options.flash)
         answer = replace(answer, plan=None, status=Status.INFEASIBLE, reason=reason)

@@ -7,6 +7,8 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from csdf.cli import answers
+from csdf.cli.main import main
 from csdf.errors import InvalidNetwork, InvalidPlan
 from figures.published.mafat import (
     BIAS,
@@ -233,3 +235,11 @@ def test_our_search_is_the_optimum_of_the_papers_space():
         if point is not None:
             assert best_under(anything, limit * MB).cost <= point.cost
     assert min(point.memory for point in anything) > BIAS
+
+
+@pytest.mark.parametrize("choice", [[], ["--configuration", "2x2/4/1x1"]])
+def test_parameters_beyond_all_memory_are_the_reason(choice, capsys):
+    assert main(["plan", "fusion", "resnet8", "--total-memory", "100kB", *choice]) == answers.NO
+    output = capsys.readouterr().out
+    reason = "the parameters alone are 310824 bytes, more than the 100000 of --total-memory"
+    assert f"resnet8: infeasible: {reason}\n" in output
