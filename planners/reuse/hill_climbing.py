@@ -52,7 +52,7 @@ def change_run(
     run = free[begin : begin + random.randint(2, LONGEST_RUN)]
     allele = random.choice(problem.alleles[run[0]])
     for gene in run:
-        genes[gene] = problem.nearest(gene, allele)
+        genes[gene] = problem.allele_or_last(gene, allele)
 
 
 def change_several(

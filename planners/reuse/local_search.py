@@ -154,15 +154,16 @@ class LocalSearch:
         if self._problem.size <= ENUMERATED:
             self._look_at(product(*alleles), stop)
             return because(SearchEnd.EVERY_ONE)
-        whole = tuple(values[0] for values in alleles)
-        # Both extremes bound the front: the fastest chromosome, and all layers in their smallest
-        # parts.
-        self._look_at([whole, self._problem.all_in_parts], stop)
+        # Both extremes bound the front: all layers whole or in their largest parts, and all in their
+        # smallest parts.
+        whole = self._problem.fitted([WHOLE] * len(alleles))
+        smallest = self._problem.all_in_parts
+        self._look_at([whole, smallest], stop)
         self._look_at(seeds, stop)
         # Memory first: random walks rarely reach the smallest memory, where all large buffers have
         # to shrink together.
         self.climb_smallest(stop)
-        self.descend(whole, min(allele for values in alleles for allele in values[1:]), stop)
+        self.descend(whole, min(smallest[gene] for gene in self._problem.free_genes), stop)
         idle = 0
         while idle < IDLE_ROUNDS:
             before = self._executor.evaluations
@@ -228,7 +229,7 @@ class LocalSearch:
                 for begin in range(0, len(free) - length + 1, max(1, length // 2)):
                     genes = list(current.chromosome)
                     for gene in free[begin : begin + length]:
-                        genes[gene] = self._problem.nearest(gene, allele)
+                        genes[gene] = self._problem.allele_or_last(gene, allele)
                     nearby[tuple(genes)] = None
             memory_now = current.score[0]
             evaluated = self._look_at(nearby, stop)

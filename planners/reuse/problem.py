@@ -73,8 +73,8 @@ class ReuseProblem:
 
     @property
     def all_in_parts(self) -> Chromosome:
-        """The second allele of each gene, its smallest parts; else its only allele."""
-        return tuple(values[1] if len(values) > 1 else values[0] for values in self.alleles)
+        """The smallest parts of each gene; WHOLE of a gene without parts."""
+        return tuple(min(filter(None, values), default=WHOLE) for values in self.alleles)
 
     @property
     def free_genes(self) -> list[int]:
@@ -86,14 +86,14 @@ class ReuseProblem:
         """A text of fixed length that differs between problems."""
         return _fingerprint((self.identity, self.alleles, self.objectives))
 
-    def nearest(self, gene: int, allele: int) -> int:
+    def allele_or_last(self, gene: int, allele: int) -> int:
         """Return the allele, or the last allele of the gene if it does not have this one."""
         values = self.alleles[gene]
         return allele if allele in values else values[-1]
 
     def fitted(self, wanted: Sequence[int]) -> Chromosome:
-        """Return the chromosome with the nearest alleles of all genes."""
-        return tuple(self.nearest(gene, allele) for gene, allele in enumerate(wanted))
+        """Return the chromosome with the wanted alleles; the last of each gene without the wanted."""
+        return tuple(self.allele_or_last(gene, allele) for gene, allele in enumerate(wanted))
 
     def require_chromosome(self, chromosome: Chromosome) -> None:
         """Raise InvalidSearch unless there is one allele per gene."""
@@ -133,14 +133,17 @@ def shown(chromosome: Chromosome) -> str:
 def search_problem(
     evaluator: Evaluator, alleles: Sequence[int] = PUBLISHED_ALLELES
 ) -> ReuseProblem:
-    """Return the genes of an application; objectives are bytes, and seconds a frame by network."""
+    """Return the genes of an application; objectives are bytes, and seconds a frame by network.
+
+    The alleles of a gene are WHOLE, if it is among `alleles`, then parts from the smallest on.
+    """
     application = evaluator.application
     useful: dict[tuple[str, str], tuple[int, ...]] = {}
     for model, (number, partition) in zip(evaluator.models, application.partitions, strict=True):
         for layer_number, layer in enumerate(partition.layers):
             # The first allele of each number of rows that a part can have.
             allele_of_rows: dict[int, int] = {}
-            for allele in alleles:
+            for allele in sorted(alleles):
                 allele_of_rows.setdefault(model.table.part_rows(layer_number, allele), allele)
             useful[application.members[number].name, layer] = tuple(allele_of_rows.values())
     # Different for another application or other costs; sets are sorted, so that runs agree.

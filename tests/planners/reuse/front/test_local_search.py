@@ -9,6 +9,7 @@ from csdf.time_limit import Stop
 from figures.published.offset_points import extra_phases, offset_point
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import as_published
+from planners.reuse.application import WHOLE
 from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.load_front import load_front
@@ -146,3 +147,13 @@ def test_a_layer_without_an_allele_has_its_last_one():
     wide = problem.fitted((4,) * len(problem.alleles))
     problem.require_chromosome(wide)
     assert all(own in (4, values[-1]) for own, values in zip(wide, problem.alleles, strict=True))
+
+
+@pytest.mark.parametrize("alleles", [(1, 2), (2, 1), (4, 0, 1)])
+def test_the_smallest_parts_and_the_last_allele_are_the_same_for_all_orders(alleles):
+    problem = search_problem(Evaluator(EXAMPLE), alleles)
+    assert problem == search_problem(Evaluator(EXAMPLE), sorted(alleles))
+    assert max(problem.all_in_parts) == 1
+    if WHOLE not in alleles:
+        wide = problem.fitted((WHOLE,) * len(problem.alleles))
+        assert wide == tuple(map(max, problem.alleles))
