@@ -3,8 +3,8 @@
 The dynamic program partitions the layers between two separators into stages in one order of layers.
 This search starts from one of its plans and changes the stages of the groups with the most live bytes:
 another topological order of the stages, one stage moved, two neighbours merged, or a stage split. Rows
-of a firing are unchanged, and no change adds multiply-accumulates. A change that raises neither the
-arena nor the maximum of live bytes is accepted.
+of a firing are unchanged, and no plan has more multiply-accumulates than that at the start. A change
+that raises neither the arena nor the maximum of live bytes is accepted.
 
 Source: Hoos and Stützle, Stochastic Local Search, 2004 (iterative improvement with plateau moves, and
 insertion neighbourhoods of schedules).
@@ -63,7 +63,7 @@ class StageOrders:
             index = group, move = self._random.choice(indices)
             changed = _with_stages(best_chain, index, self._restarted(best_chain[group][move]))
             start = self._planned(changed, ANY_BYTES)
-            if start is not None:
+            if start is not None and start.multiply_accumulates <= plan.multiply_accumulates:
                 optimum_chain, optimum = self._local_optimum(changed, start)
                 if _bytes(optimum) < _bytes(best):
                     best_chain, best = optimum_chain, optimum

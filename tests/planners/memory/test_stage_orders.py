@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -19,7 +20,7 @@ from planners.memory.fit import fit
 from planners.memory.layer_orders import FILE_ORDER, canonical_orders, in_order
 from planners.memory.plan_runs import run_plan
 from planners.memory.search import PlanSearch
-from planners.memory.stage_orders import PLAN_EFFORT, StageOrders, shifted
+from planners.memory.stage_orders import ANY_BYTES, PLAN_EFFORT, StageOrders, shifted
 from planners.memory.stages import StageTable
 from planners.order.heuristics import random_order
 from planners.plan.carried_out import require_carried_out
@@ -185,3 +186,14 @@ def test_a_clock_that_ends_later_orders_or_stage_orders_is_the_reason(work, call
     assert len(begun) >= calls
     assert answer.reason.kind is FitWhy.LEAST_BY_THEN
     assert answer.reason.has(Ended.TIME_LIMIT)
+
+
+def test_no_restart_adds_multiply_accumulates(monkeypatch):
+    planned_in_full = StageOrders._planned
+
+    def smaller_with_more_work(orders, chain, _):
+        plan = planned_in_full(orders, chain, ANY_BYTES)
+        return replace(plan, arena_bytes=1, multiply_accumulates=2 * plan.multiply_accumulates)
+
+    monkeypatch.setattr(StageOrders, "_planned", smaller_with_more_work)
+    assert fit(inception_block(), element_bytes=1).least.ram_bytes > 1
