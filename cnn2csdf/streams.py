@@ -187,7 +187,7 @@ class _Streaming:
                 return None
         elif cut is not None:
             stride = cut.step if cut.axis == 1 else 1
-        elif not is_row_by_row or (len(dims) == 3 and dims[1] > 1):
+        elif not is_row_by_row or (len(dims) > 1 and dims[-2] > 1):
             # The constant operand differs from row to row, so rows do not repeat as the window slides.
             return None
         if new % stride:

@@ -409,7 +409,7 @@ class GroupCandidates:
             end=end,
             fast=fast,
             work=sum(stage.work for stage in stages),
-            extra_blocks=sum(stage.stage.channel_blocks - 1 for stage in stages),
+            extra_blocks=sum(_extra_blocks(stage.stage) for stage in stages),
             busy=costs.of_stages(stages) + sum(starmap(costs.in_place, weights.items())),
             copies=copies_of(stages, costs, table),
             read=read,
@@ -461,6 +461,11 @@ class _SingleTiles:
                     self._groups.costs.of_copies(table, columns.copies),
                 )
         return self._built[count, number]
+
+
+def _extra_blocks(stage: Stage) -> int:
+    """Channel blocks of a stage beyond one; 1 for a sum of rows that are computed in blocks."""
+    return len(stage.layers) - 1 if stage.mode is Mode.ACCUMULATING else stage.channel_blocks - 1
 
 
 def _copies_in_tiles(tiles: Sequence[MemoryGroup]) -> tuple[Copies, ...]:

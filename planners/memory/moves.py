@@ -150,7 +150,9 @@ class GroupMoves:
             ):
                 yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
             if self.table.can_go_by_channels(layers):
-                yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
+                # A kernel for a few channels at a time is slower, as channel blocks are.
+                if self._parts:
+                    yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
                 if entry == WHOLE:
                     yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
             if len(layers) <= self.longest_stage and self.table.can_be_stage(layers):

@@ -258,6 +258,7 @@ class StageTable:
         first, last = (self.network.layer(name) for name in layers)
         return (
             first.operator.splits_filters
+            and not any(step.normalizes_responses for step in first.epilogue)
             and sums_over_rows(self.network, last)
             and not self.work_of(last.name)
         )

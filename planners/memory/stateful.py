@@ -329,21 +329,13 @@ class _StatefulPlanning:
         return name
 
     def _frame_alignment(self) -> int:
-        """The alignment of the end of retained buffers, from which offsets of a frame count.
-
-        Buffers of a quantized network need no alignment, except for accumulators.
-        """
-        if self._summed:
-            return ACCUMULATOR_BYTES
-        is_aligned = self._element_bytes or self._is_unquantized()
-        return max(map(self._unit, self._network.layers)) if is_aligned else 1
+        """The alignment of the end of retained buffers, from which offsets of a frame count."""
+        sums = [ACCUMULATOR_BYTES] if self._summed else []
+        return max([*sums, *map(self._unit, self._network.layers)])
 
     def _state_unit(self, layer: Layer) -> int:
         kept = layer.operator.kept(self._network.input_shapes(layer)).values()
         return max(variable.element.bytes for variable in kept)
-
-    def _is_unquantized(self) -> bool:
-        return all(layer.quantization is None for layer in self._network.layers)
 
     def _read_after_groups(self, plan: StreamingPlan) -> set[tuple[str, int]]:
         """The tensors read after a group, with the group: by updates of variables, and as results."""
@@ -387,7 +379,7 @@ class _StatefulPlanning:
             kind, rows = (Kind.LINE, 1) if name in self._summed else (Kind.WHOLE, layer.shape.rows)
             size = self._bytes(layer) // layer.shape.rows * rows
             tensor = StreamBuffer.of_group(kind, name, begin, last + 1, size=size, rows=rows)
-            yield replace(tensor, name=name), self._unit(layer) if self._is_unquantized() else 1
+            yield replace(tensor, name=name), self._unit(layer)
         for name in self._summed.values():
             size = ACCUMULATOR_BYTES * self._network.layer(name).shape.elements
             begin = self._group_of[name]

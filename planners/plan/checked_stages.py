@@ -135,6 +135,7 @@ def _can_go_by_channels(checked: CheckedPlan, layers: tuple[str, ...]) -> bool:
     return (
         checked.network.consumers[first.name] == (last.name,)
         and first.operator.filter_bank is not None
+        and not any(step.normalizes_responses for step in first.epilogue)
         and adds_up_rows(checked.network, last)
         and last.operator.dense_units is None
     )

@@ -617,12 +617,13 @@ class _GroupRun:
         machine, computing = self.machine, self.machine.computing
         layer, last = stage.layers
         inputs = self.whole_rows(layer, stage.ranges[0])
+        first, end = rows = stage.ranges[0][layer.name]
         computed_region = None
         if computing is not None:
-            maps = computing.region(layer, whole_region(layer), inputs)
+            maps = computing.region(layer, Region(rows, (0, layer.shape.width)), inputs)
             sums = np.zeros(last.shape.elements, np.float32)
-            for row in range(*machine.needs.rows(last, 0, (0, last.shape.rows))):
-                computing.add_row(last, row, maps[row], sums)
+            for row in range(first, end):
+                computing.add_row(last, row, maps[row - first], sums)
             computed_region = computing.finished(last, sums)
         write_region(machine.arena, tensor, whole_region(last), computed_region)
 

@@ -128,6 +128,16 @@ def test_padded_rows_of_integers_give_the_same_bytes_from_one_store_of_weights()
     assert sum(isinstance(one.operator, Previous) for one in stream.layers) == 2  # input and map
 
 
+def test_a_constant_that_differs_from_row_to_row_does_not_slide():
+    network = NetworkBuilder("ramp")
+    window = Window(kernel=(3, 1), padding=(1, 0, 1, 0))
+    x = network.add(op.Convolution(filters=2, window=window), network.input((1, ROWS, 2)))
+    x = network.add(op.Elementwise(function="add", constant=(ROWS, 1)), x)
+    network.output(network.add(op.GlobalPooling(function="max"), x))
+    found = network.network()
+    require_same_results(Model(network=found, weights=random_weights(found, 0)), 2, tolerance=1e-5)
+
+
 def test_a_layer_with_rows_of_padding_alone_is_computed_whole():
     network = NetworkBuilder("alone")
     window = Window(kernel=(1, 1), padding=(1, 0, 1, 0))

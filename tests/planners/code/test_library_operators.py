@@ -1,18 +1,21 @@
 """Every operator in C, against the whole network: rows, strips, sums, channels, fused or not."""
 
+import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
 from planners.memory.moves import WHOLE
+from planners.memory.plan_runs import run_plan
 from planners.plan.plan import Mode
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.plain import plan_of
-from tests.planners.memory.streamed import random_plan, space
+from tests.planners.memory.streamed import random_frame, random_plan, space
 
 pytestmark = pytest.mark.slow
 
@@ -266,7 +269,7 @@ WAYS = ((Mode.ACCUMULATING, 1), (Mode.ACCUMULATING, 2), (Mode.CHANNELS, 2))
 
 def with_mode(model, mode, count):
     """A plan whose last stage has that mode and number of layers; none where there is no such move."""
-    moves = space(model.network)
+    moves = space(model.network, parts=(2,))
     last = len(moves.layer_order.separators) - 1
     for begin in range(last):
         for move in moves.moves_from(begin, WHOLE):
@@ -329,6 +332,30 @@ def test_sums_and_channels_are_among_the_plans():
     found = [[with_mode(summing(*operators), *way) for operators in SUMS] for way in WAYS]
     counts = [sum(plan is not None for plan in plans) for plans in found]
     assert counts == [len(SUMS), 6, 6]  # no fully connected layer has a stage with a convolution
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_sums_and_channels_run_as_the_whole_network(way):
+    ran = 0
+    for operators in SUMS:
+        model = summing(*operators)
+        plan = with_mode(model, *way)
+        if plan is not None:
+            frame = random_frame(model.network, 0)
+            wanted = run_layer_by_layer(model, frame)
+            found = run_plan(model, plan, frame).outputs
+            assert all(np.allclose(found[end], wanted[end], atol=1e-5) for end in wanted)
+            ran += 1
+    assert ran >= 6
+
+
+def test_a_normalisation_over_channels_goes_not_a_few_channels_at_a_time():
+    builder = NetworkBuilder("responses")
+    last = builder.add(op.Convolution(filters=6, window=window()), builder.input((2, 6, 6)))
+    last = builder.add(op.LocalResponseNormalization(size=3), last)
+    last = builder.add(op.GlobalPooling(function="average"), last)
+    model = simplified(finished(builder, [last]), ("fuse-activation",))
+    assert [with_mode(model, *way) for way in WAYS if way[1] == 2] == [None, None]
 
 
 @pytest.mark.parametrize("operator", [*CONVOLUTIONS, *OTHERS, *FLAT], ids=repr)

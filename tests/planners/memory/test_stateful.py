@@ -11,13 +11,15 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import BoardMemory
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.rings import with_states
-from cnn2csdf.weights import Model
+from cnn2csdf.streams import as_stream
+from cnn2csdf.weights import Model, random_weights
 from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
 from csdf.status import Status
@@ -561,3 +563,15 @@ def test_the_reason_names_the_memory_that_is_too_small(cells_with_a_variable):
 def test_a_knapsack_with_more_subsets_than_labels_takes_all_states_that_have_room():
     sizes = {f"state {number}": 2**number for number in range(10)}
     assert set(_knapsack(list(sizes), sizes, sizes, sum(sizes.values()))) == set(sizes)
+
+
+def test_tensors_of_real_numbers_beside_integers_begin_at_multiples_of_their_bytes():
+    types = Quantization(element=Element.INT8, scales=(0.05,), zero_point=3)
+    network = NetworkBuilder("mixed")
+    x = network.input((1, 9, 1), quantization=types, element=Element.INT8)
+    x = network.add(op.Conversion(), x, element=Element.FLOAT32)
+    window = op.Window(kernel=(3, 1), padding=(1, 0, 1, 0))
+    network.output(network.add(op.Convolution(filters=2, window=window), x))
+    found = network.network()
+    model = as_stream(Model(network=found, weights=random_weights(found, 0)), 2)
+    require_carried_out(model.network, fit(model.network).best.plan)
