@@ -567,11 +567,14 @@ def test_a_knapsack_with_more_subsets_than_labels_takes_all_states_that_have_roo
 
 def test_tensors_of_real_numbers_beside_integers_begin_at_multiples_of_their_bytes():
     types = Quantization(element=Element.INT8, scales=(0.05,), zero_point=3)
-    network = NetworkBuilder("mixed")
-    x = network.input((1, 9, 1), quantization=types, element=Element.INT8)
-    x = network.add(op.Conversion(), x, element=Element.FLOAT32)
-    window = op.Window(kernel=(3, 1), padding=(1, 0, 1, 0))
-    network.output(network.add(op.Convolution(filters=2, window=window), x))
-    found = network.network()
-    model = as_stream(Model(network=found, weights=random_weights(found, 0)), 2)
-    require_carried_out(model.network, fit(model.network).best.plan)
+    for kernel in (2, 3, 4, 5):
+        network = NetworkBuilder("mixed")
+        x = network.input((1, 9, 1), quantization=types, element=Element.INT8)
+        pool = op.Pooling(function="max", window=op.Window(kernel=(kernel, 1)))
+        x = network.add(pool, x, quantization=types, element=Element.INT8)
+        x = network.add(op.Conversion(), x, element=Element.FLOAT32)
+        window = op.Window(kernel=(3, 1))
+        network.output(network.add(op.Convolution(filters=3, window=window), x))
+        found = network.network()
+        model = as_stream(Model(network=found, weights=random_weights(found, 0)), 2)
+        require_carried_out(model.network, fit(model).best.plan)
