@@ -218,7 +218,7 @@ class PlanSearch:
     def _search(self) -> None:
         """Search line buffers first and then strips, with a growing number of labels for each state."""
         moves = MinimumMacsMoves(self._layer_order, self._table)
-        heads = _Heads(moves).groups()
+        heads = _HeadGroups(moves).groups()
         most = min(method.ram_bytes for method in self.methods)
         self._add_front(LINES, FewMoves(self._layer_order, self._table), most, self._widths[0])
         for labels in self._widths:
@@ -469,7 +469,7 @@ HeadGroups = dict[int, dict[int, list[Candidate]]]
 """Groups that compute attention head by head, by the separators where they begin and end."""
 
 
-class _Heads:
+class _HeadGroups:
     """Generator of the HeadGroups of a network, with separate keys and values for each head."""
 
     def __init__(self, moves: GroupMoves) -> None:
