@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__version__ = "1.3.0"  # the packaging reads it from here
+__version__ = "1.4.0"  # the packaging reads it from here
 
 TYPE_CHECKING = False  # as `typing` has it, which would take longest of all that is loaded here
 
