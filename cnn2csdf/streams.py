@@ -306,58 +306,46 @@ class _Streaming:
         """The layer that joins layers of consecutive rows of a tensor. rows: their number."""
         key = tuple(pieces)
         if key not in self._joined:
-            joined = replace(
-                source,
-                name=self._free(f"{source.name} joined"),
-                operator=op.Concatenation(axis=1),
-                inputs=key,
-                shape=with_rows(source.shape, rows),
-                epilogue=(),
-                stored=(),
-            )
-            self._layers.append(joined)
-            self._joined[key] = joined.name
+            name, operator = self._free(f"{source.name} joined"), op.Concatenation(axis=1)
+            self._joined[key] = self._add_moved(source, name, operator, key, rows).name
         return self._joined[key]
 
     def _cut(self, name: str, source: Layer, first: int, rows: int, height: int) -> str:
         """The layer of some rows of a layer of this height, from the first row; it itself for all."""
         if (first, rows) == (0, height):
             return name
+        part = self._free(f"{source.name} rows {first} to {first + rows}")
+        operator = op.Slice(axis=1, start=first, stop=first + rows)
+        return self._add_moved(source, part, operator, (name,), rows).name
+
+    def _add_moved(
+        self, source: Layer, name: str, operator: op.Operator, inputs: tuple[str, ...], rows: int
+    ) -> Layer:
+        """Add a layer that only moves or retains this number of rows of a tensor."""
+        shape = with_rows(source.shape, rows)
         self._layers.append(
             replace(
                 source,
-                name=self._free(f"{source.name} rows {first} to {first + rows}"),
-                operator=op.Slice(axis=1, start=first, stop=first + rows),
-                inputs=(name,),
-                shape=with_rows(source.shape, rows),
+                name=name,
+                operator=operator,
+                inputs=inputs,
+                shape=shape,
                 epilogue=(),
                 stored=(),
             )
         )
-        return self._layers[-1].name
+        return self._layers[-1]
 
     def _window(self, source: Layer, retained: int) -> str:
         """Add a ring of the last rows of earlier frames; return its window with the new rows."""
-        new = self._sliding[source.name].new
         variable = self._free(f"{source.name} kept")
+        rows = retained + self._sliding[source.name].new
         begin = 0 if source.quantization is None else source.quantization.zero_point
-        old = with_rows(source.shape, retained)
-        bare = replace(source, epilogue=(), stored=())
-        previous = replace(
-            bare,
-            name=variable,
-            operator=Previous(dims=old.dims, variable=variable, begin=begin),
-            inputs=(),
-            shape=old,
-        )
-        window = replace(
-            bare,
-            name=self._free(f"{source.name} window"),
-            operator=op.Concatenation(axis=1),
-            inputs=(variable, source.name),
-            shape=with_rows(source.shape, retained + new),
-        )
-        self._layers += [previous, window]
+        dims = with_rows(source.shape, retained).dims
+        previous = Previous(dims=dims, variable=variable, begin=begin)
+        self._add_moved(source, variable, previous, (), retained)
+        name, inputs = self._free(f"{source.name} window"), (variable, source.name)
+        window = self._add_moved(source, name, op.Concatenation(axis=1), inputs, rows)
         self._ends.append(
             replace(
                 window,
