@@ -29,6 +29,12 @@ def improving(points: Iterable[Point], pair: Callable[[Point], tuple[Any, Any]])
     return kept
 
 
+def thinned(front: Sequence[Point], most: int) -> list[Point]:
+    """Return at most `most` points of a front at equal distances, the last among them, in order."""
+    step = max(1, -(-len(front) // most))
+    return [*reversed(front[::-step])]
+
+
 PRUNED_EACH = 512  # chains to a place between two prunings of dominated chains
 
 # The peak of a chain, its costs, and its links.

@@ -25,7 +25,7 @@ from cnn2csdf.platforms import (
     Platform,
 )
 from csdf.errors import InvalidArgument
-from csdf.search.pareto import improving
+from csdf.search.pareto import improving, thinned
 from planners.arena.problem import loads
 from planners.memory.order import TopologicalOrder
 from planners.memory.plain_plans import whole_tensors
@@ -327,8 +327,6 @@ def copies_of(
                 for copies in fronts
             ]
             candidates = [(copies.size, -copies.saved, copies) for copies in (*fronts, *more)]
-            fronts = [copies for _, _, copies in improving(candidates, lambda copies: copies[:2])]
-            if len(fronts) > MOST_CHOICES:
-                step = -(-len(fronts) // MOST_CHOICES)
-                fronts = [fronts[0], *reversed(fronts[:0:-step])]
+            front = [copies for _, _, copies in improving(candidates, lambda copies: copies[:2])]
+            fronts = [front[0], *(copies for copies in thinned(front, MOST_CHOICES) if copies.size)]
     return tuple(fronts)

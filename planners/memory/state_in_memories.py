@@ -19,7 +19,7 @@ from functools import cache
 from math import ceil
 
 from cnn2csdf.platforms import NANOSECONDS
-from csdf.search.pareto import improving
+from csdf.search.pareto import improving, thinned
 from csdf.status import Reason, because
 from planners.memory.answer import FitMethod, FitWhy, SlowTraffic
 from planners.memory.memory_plans import in_fast_memory
@@ -147,8 +147,7 @@ def _knapsack(
         labels = improving(
             [*labels, *(label for label in extended if label[0] <= room)], lambda label: label[:2]
         )
-        # From the last label, which saves the most, backwards.
-        labels = labels[:: -ceil(Fraction(len(labels), MOST_LABELS))][::-1]
+        labels = thinned(labels, MOST_LABELS)  # the last label saves the most
     _, _, states = min(labels, key=lambda label: label[1])
     return states
 
