@@ -249,11 +249,15 @@ class Stop:
 
     def is_over(self) -> bool:
         """Whether the work has to end; so may a caller ask who has an answer at hand."""
+        return self.end() is not None
+
+    def end(self) -> Reason | None:
+        """Return the reason why the work has to end; None if it may go on."""
         try:
             self.look()
-        except GaveUp:
-            return True
-        return False
+        except GaveUp as end:
+            return end.reason
+        return None
 
     def end_whole(self, reason: Reason | None) -> None:
         """End the whole as well, if it was more than its own limit that ended a part of it.

@@ -15,7 +15,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cnn2csdf.network import Network
-from csdf.errors import GaveUp
 from csdf.search.pareto import improving
 from csdf.status import Ended, Reason
 from csdf.time_limit import Stop, reason_of
@@ -77,15 +76,6 @@ def methods_of_orders(
 def _is_cut_short(ended: Reason | None) -> bool:
     """Whether a search ended by its clock, memory or Ctrl-C, which end all further searches too."""
     return ended is not None and not ended.has(Ended.EFFORT)
-
-
-def _end_of_all(stop: Stop) -> Reason | None:
-    """Return the reason if the stop ends all searches, and not an effort alone."""
-    try:
-        stop.look()
-    except GaveUp as end:
-        return end.reason if _is_cut_short(end.reason) else None
-    return None
 
 
 def _with_spans(method: FitMethod, spans: tuple[Span, ...]) -> FitMethod:
@@ -161,7 +151,8 @@ class _OrderSearches:
             search = self.completed(network, stop.question(1.0))
             searches.append(search)
             ended = search.ended if search.is_interrupted else ended or search.ended
-        return ended or _end_of_all(stop)
+        end = stop.end()
+        return ended or (end if _is_cut_short(end) else None)
 
     def completed(self, ordered: Network, stop: Stop) -> PlanSearch:
         """Return the search of the network in a layer order; without a RAM limit if no plan fits."""
