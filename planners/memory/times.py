@@ -63,8 +63,7 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
         if known is not None:
             of_frame = tabulated_loops(network, layer, of_frame, known)
         computed_rows, firings = layer.shape.rows, geometry.firings.count
-        is_in_firings = stage.mode is Mode.ACCUMULATING and name != stage.result
-        if is_in_firings or (not geometry.accumulator and stage.mode is Mode.ROWS):
+        if stage.mode in (Mode.ROWS, Mode.ACCUMULATING) and not is_accumulated:
             ranges_of_firings = geometry.ranges[name]
             computed_rows = sum(end - first for first, end in ranges_of_firings)
             firings = sum(first < end for first, end in ranges_of_firings)
