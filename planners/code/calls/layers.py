@@ -74,8 +74,6 @@ def sums_call(node: LayerNode) -> KernelCall:
 
 def channels_calls(first: LayerNode, last: LayerNode) -> tuple[KernelCall, KernelCall]:
     """Return the calls for a convolution and the reduction over each of its output channels."""
-    if any(step.normalizes_responses for step in first.layer.epilogue):
-        raise first.refusal("with a normalisation over channels that are summed one by one")
     convolution = convolve_call(first, packed_filters, _bias)
     return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
 
